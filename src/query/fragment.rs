@@ -150,10 +150,7 @@ impl Output {
     pub(crate) fn read_by_row(&self) -> impl Iterator<Item = usize> {
         let inputs: Vec<usize> = match self {
             Output::Aggregate { keys, aggregates, .. } => {
-                let inputs = aggregates
-                    .iter()
-                    .flat_map(|aggregate| [&aggregate.input, &aggregate.filter])
-                    .flatten();
+                let inputs = aggregates.iter().flat_map(Aggregate::expressions);
                 keys.iter()
                     .chain(inputs)
                     .flat_map(|expression| expression.inputs.iter().copied())
@@ -223,6 +220,8 @@ pub struct Aggregate {
     /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is
     /// null among the values.
     pub distinct: bool,
+    /// What tells the row of [`AggregateFunction::Picked`]; `None` for the place in the table alone.
+    pub order: Option<OrderBy>,
     /// The type of the answer.
     pub data_type: ArrowType,
     /// How EXPLAIN shows it.
@@ -237,9 +236,21 @@ impl Aggregate {
             input: None,
             filter: None,
             distinct: false,
+            order: None,
             data_type: ArrowType::Int64,
             text: "count(*)".into(),
         }
+    }
+
+    /// What it reads of a row.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let order = self.order.as_ref().map(|by| &by.expression);
+        self.input.iter().chain(&self.filter).chain(order)
+    }
+
+    /// Whether it is a value of one row.
+    pub(crate) fn is_picked(&self) -> bool {
+        matches!(self.function, AggregateFunction::Picked { .. })
     }
 }
 
@@ -266,6 +277,16 @@ pub enum AggregateFunction {
     Deviation {
         /// As for the variance.
         sample: bool,
+    },
+    /// The value of the first row of an order, among equal ones of the first row of the table; null
+    /// of nothing.
+    Picked {
+        /// Rows whose value is null do not count.
+        ignore_nulls: bool,
+        /// Rows whose key of the order is null do not count.
+        ignore_null_keys: bool,
+        /// Among equal rows, the last one of the table.
+        last: bool,
     },
 }
 

@@ -11,6 +11,7 @@ use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch,
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType as ArrowType, SortOptions};
 
+use super::picked_tests::picked;
 use super::tests::{aggregate, aggregates, all_of, column, computed, fragment, rows, shown, store};
 use super::words::one_zero;
 use super::*;
@@ -187,6 +188,8 @@ fn groups_are_the_same_in_any_memory() {
     all.push(aggregate(AggregateFunction::Sum, Some(2)));
     all.push(aggregate(AggregateFunction::Average, Some(2)));
     all.push(aggregate(AggregateFunction::Max, Some(3)));
+    all.push(picked(1, Some((2, false)), true));
+    all.push(picked(2, Some((2, true)), false));
     for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows"] {
         let output = Output::Aggregate { keys: keys(of), aggregates: all.clone(), first: None };
         let fragment = fragment(&snapshot, vec![], output);
@@ -294,6 +297,8 @@ fn states_of_several_machines_merge_to_the_groups_of_all_rows() {
     let mut of_groups = aggregates();
     of_groups.push(aggregate(AggregateFunction::Average, Some(2)));
     of_groups.push(aggregate(AggregateFunction::Max, Some(3)));
+    of_groups.push(picked(1, Some((3, true)), false));
+    of_groups.push(picked(2, Some((3, false)), false));
     for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows", "none"] {
         let keys = if of == "none" { Vec::new() } else { keys(of) };
         let by = |column, descending| ByColumn { column, descending, nulls_first: descending };

@@ -231,7 +231,7 @@ impl GroupTop {
 
 /// A word for each row that rises with the order by a key: a row that comes later never has a
 /// smaller word. Rows with the same word may differ. `None` for keys without such words.
-fn first_ranks(key: &ArrayRef, by: SortOptions) -> Option<Vec<i64>> {
+pub(crate) fn first_ranks(key: &ArrayRef, by: SortOptions) -> Option<Vec<i64>> {
     let (turn, null) = (if by.descending { -1 } else { 0 }, null_rank(by.nulls_first));
     let head = |bytes: &[u8]| {
         let mut first = [0; 8];
@@ -254,6 +254,15 @@ fn first_ranks(key: &ArrayRef, by: SortOptions) -> Option<Vec<i64>> {
         other if is_ranked(other) => return ranks(key, by.descending, by.nulls_first),
         _ => return None,
     })
+}
+
+/// Whether [`first_ranks`] knows keys of the type.
+pub(crate) fn has_first_ranks(data_type: &ArrowType) -> bool {
+    let is_long = matches!(
+        data_type,
+        ArrowType::Utf8View | ArrowType::BinaryView | ArrowType::Decimal128(..)
+    );
+    is_long || is_ranked(data_type)
 }
 
 impl Thresholds {

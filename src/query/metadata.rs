@@ -107,7 +107,8 @@ fn one(
         | AggregateFunction::Sum
         | AggregateFunction::Average
         | AggregateFunction::Variance { .. }
-        | AggregateFunction::Deviation { .. } => None,
+        | AggregateFunction::Deviation { .. }
+        | AggregateFunction::Picked { .. } => None,
     })
 }
 

@@ -24,6 +24,7 @@
 //! | `merged_groups` | groups whose states come from several machines |
 //! | `group_top` | the first rows of each group |
 //! | `order` | the first rows of an order |
+//! | `group_bounds` | stored rows that are not among the first of their groups, left out |
 //! | `metadata` | answers from the manifest alone |
 //! | `forecast` | what would be read, by statistics alone |
 //! | `run` | a fragment to the one of these that answers it |
@@ -39,6 +40,11 @@ pub(crate) mod fragment;
 mod group;
 #[cfg(test)]
 mod group_tests;
+#[cfg(feature = "sql")]
+pub(crate) mod group_bounds;
+#[cfg(test)]
+#[cfg(feature = "sql")]
+mod group_bounds_tests;
 #[cfg(feature = "sql")]
 pub(crate) mod group_top;
 #[cfg(test)]
@@ -61,6 +67,8 @@ pub(crate) mod slice;
 mod some_groups;
 mod spill;
 pub(crate) mod stats;
+#[cfg(test)]
+mod picked_tests;
 #[cfg(test)]
 mod stats_tests;
 #[cfg(test)]

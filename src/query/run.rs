@@ -100,7 +100,11 @@ fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
 pub fn refusal(fragment: &Fragment) -> Option<String> {
     let aggregates = match &fragment.output {
         Output::Aggregate { aggregates, .. } => aggregates,
-        Output::Top { limit, skip, .. } if limit.saturating_sub(*skip) > order::MAX_LIMIT => {
+        // In an order, rows that are skipped are held, too.
+        Output::Top { order, limit, skip, .. }
+            if limit.saturating_sub(if order.is_empty() { *skip } else { 0 })
+                > order::MAX_LIMIT =>
+        {
             return Some(format!("a limit of more than {} rows", order::MAX_LIMIT));
         }
         Output::Top { .. } => return None,

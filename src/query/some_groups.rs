@@ -186,8 +186,7 @@ fn timing(keys: usize, aggregates: &[Aggregate], first: &FirstGroups) -> Timing 
 
 /// Whether an aggregate takes any value of its columns.
 fn cannot_fail(aggregate: &Aggregate) -> bool {
-    let inputs = [&aggregate.input, &aggregate.filter].into_iter().flatten();
-    inputs.into_iter().all(|input| input.as_column().is_some() || input.traits.widening)
+    aggregate.expressions().all(|of| of.as_column().is_some() || of.traits.widening)
 }
 
 /// What some blocks have.

@@ -126,6 +126,7 @@ pub(super) fn aggregate(function: AggregateFunction, input: Option<usize>) -> Ag
         input: input.map(column),
         filter: None,
         distinct: false,
+        order: None,
         data_type,
         text: "a".into(),
     }

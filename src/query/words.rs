@@ -1,5 +1,5 @@
 //! Arrow arrays as 64-bit words and back: the form in which keys are coded and whole numbers are
-//! summed and compared.
+//! summed and compared. Words that sort as keys do are their ranks, of rows and of blocks.
 
 use std::sync::Arc;
 
@@ -10,9 +10,12 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DECIMAL64_MAX_PRECISION, DataType as ArrowType};
 
+use super::fragment::OrderBy;
+use crate::block::Stats;
 use crate::encoding::Word;
 use crate::error::{ArrowResult, Error, Result};
 use crate::model::{DataType, Physical, Scalar, WordWidth};
+use crate::segment;
 
 /// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits,
 /// sign- or zero-extended; what null slots hold is arbitrary. `None` for other types.
@@ -152,6 +155,50 @@ pub(crate) fn is_ranked(data_type: &ArrowType) -> bool {
 /// The rank of null, which the last value may have, too.
 pub(crate) fn null_rank(nulls_first: bool) -> i64 {
     if nulls_first { i64::MIN } else { i64::MAX }
+}
+
+/// The rank of rows of which nothing is known.
+pub(crate) const ANY: i64 = i64::MIN;
+
+/// No row of the block has a lower rank.
+pub(crate) fn best_of_block(
+    by: &OrderBy,
+    columns: &[Option<Arc<segment::Column>>],
+    block: usize,
+) -> i64 {
+    let Some(at) = by.expression.as_column() else { return ANY };
+    if !is_ranked(&by.expression.data_type) {
+        return ANY;
+    }
+    let Some(column) = columns.get(at).and_then(Option::as_deref) else {
+        return null_rank(by.nulls_first);
+    };
+    match column.block_stats(block) {
+        Some(stats) => best_rank(by, stats, column.data_type()),
+        None => ANY,
+    }
+}
+
+/// No row with such statistics, of a column stored in this type, has a lower rank.
+pub(crate) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
+    if !is_ranked(&by.expression.data_type) || (stats.nulls > 0 && by.nulls_first) {
+        return ANY;
+    }
+    if stats.nulls == stats.rows {
+        return null_rank(by.nulls_first);
+    }
+    // Ranks are of the table's type, bounds of the stored one.
+    if stored.to_arrow() != by.expression.data_type {
+        return ANY;
+    }
+    let bound = if by.descending { &stats.max } else { &stats.min };
+    let turn = if by.descending { -1 } else { 0 };
+    match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
+        (Some(Scalar::Float(v)), _) => float_rank(*v) ^ turn,
+        (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
+        (Some(Scalar::Int(v)), _) => i64::try_from(*v).map_or(ANY, |v| v ^ turn),
+        _ => ANY,
+    }
 }
 
 /// Floats as keys of groups: there is one zero, which is positive.

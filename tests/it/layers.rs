@@ -35,7 +35,7 @@ const SQL_FOLDERS: [&str; 15] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 22] = [
+const QUERY: [&str; 23] = [
     "fragment",
     "words",
     "stats",
@@ -55,6 +55,7 @@ const QUERY: [&str; 22] = [
     "merged_groups",
     "group_top",
     "order",
+    "group_bounds",
     "metadata",
     "forecast",
     "run",

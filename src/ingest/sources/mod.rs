@@ -31,6 +31,8 @@ mod thrift;
 mod parquet_kinds;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_checks;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet_footer;
 pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
 mod parquet_types;

@@ -34,6 +34,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIter
 use super::foreign::{guarded_read, said};
 use super::input::Opened;
 use super::parquet_checks::{check_file, check_row_group};
+use super::parquet_footer::sound;
 use super::parquet_types::{marked, with_codes, with_interval_bytes, with_views};
 use super::stream::read_error;
 use super::supported::{Wanted, supported_columns};
@@ -165,6 +166,10 @@ impl ParquetSource {
         check_file(path, &opened.0, memory, false)?;
         let (metadata, intervals) = guarded_read(path, FORMAT, || {
             ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
+                .and_then(|read| {
+                    let metadata = sound(Arc::clone(read.metadata()))?;
+                    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())
+                })
                 .and_then(with_interval_bytes)
                 .map(|(metadata, intervals)| (with_views(metadata), intervals))
                 .map_err(|e| invalid(path, &e.to_string()))

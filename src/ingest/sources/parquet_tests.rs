@@ -1,13 +1,13 @@
 //! Parquet files as other programs write them: batch sizes and shared values.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Int32Type};
+use arrow_array::types::{Date32Type, Int32Type, TimestampMicrosecondType};
 use arrow_array::{
     ArrayRef, BinaryArray, Date32Array, Date64Array, DictionaryArray, Int64Array, LargeStringArray,
     StringArray,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
+use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
@@ -170,6 +170,35 @@ fn loaded(file: &tempfile::NamedTempFile) -> (Vec<DataType>, RecordBatch) {
     let segment = snapshot.open_segment(&entry).unwrap();
     let batch = crate::ingest::rewrite::decode(&segment, 0, 0..2, &columns).unwrap();
     (columns.into_iter().map(|column| column.data_type).collect(), batch)
+}
+
+/// Spark and Hive write timestamps of 96 bits, and 9999-12-31 for no end.
+#[test]
+fn timestamps_of_96_bits_reach_beyond_nanoseconds() {
+    /// The Julian day of 1970-01-01, and the days from there to 9999-12-31.
+    const EPOCH: u32 = 2_440_588;
+    const LAST: u32 = 2_932_896;
+    let text = "message m { required int96 t; }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(text).unwrap());
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    let properties = Arc::new(WriterProperties::default());
+    let mut writer = SerializedFileWriter::new(file.reopen().unwrap(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = [EPOCH + LAST, EPOCH].map(|day| {
+        let mut value = Int96::new();
+        value.set_data(1_500_000, 0, day);
+        value
+    });
+    column.typed::<Int96Type>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let (types, rows) = loaded(&file);
+    assert_eq!(types[0].to_string(), "timestamp(us)");
+    let micros: Vec<i64> =
+        rows.column(0).as_primitive::<TimestampMicrosecondType>().values().to_vec();
+    assert_eq!(micros, [i64::from(LAST) * 86_400_000_000 + 1500, 1500]);
 }
 
 /// Beside a column that Parquet calls UUIDs there is one that is merely as long.

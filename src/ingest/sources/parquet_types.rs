@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::{ConvertedType, Encoding, LogicalType, Type as PhysicalType};
 use parquet::errors::Result as ParquetResult;
@@ -82,7 +82,8 @@ pub(super) fn with_interval_bytes(
     Ok((ArrowReaderMetadata::try_new(plain, options)?, places))
 }
 
-/// Reads text and binary columns as views, and days as dates, whatever types the writer recorded.
+/// Reads text and binary columns as views, and days as dates, whatever types the writer recorded;
+/// and timestamps of 96 bits, which go far beyond those of 64 bits in nanoseconds, in microseconds.
 pub(super) fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let types = metadata.parquet_schema().root_schema().get_fields();
     let has_days = |at: usize| {
@@ -91,8 +92,16 @@ pub(super) fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
                 || matches!(info.logical_type_ref(), Some(LogicalType::Date))
         })
     };
+    let has_96_bits = |at: usize| {
+        types
+            .get(at)
+            .is_some_and(|one| one.is_primitive() && one.get_physical_type() == PhysicalType::INT96)
+    };
     with_types(&metadata, |at, field| match field.data_type() {
         ArrowType::Date64 if has_days(at) => Some(ArrowType::Date32),
+        ArrowType::Timestamp(TimeUnit::Nanosecond, zone) if has_96_bits(at) => {
+            Some(ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()))
+        }
         other => viewed(other),
     })
 }

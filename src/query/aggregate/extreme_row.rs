@@ -212,7 +212,7 @@ const LEFT: usize = 1 << 16;
 
 /// For each group, nothing or bytes.
 #[derive(Debug, Default)]
-struct BestRows {
+pub(super) struct BestRows {
     ranges: Vec<RowRange>,
     bytes: Vec<u8>,
     /// Bytes that no group has any more.
@@ -224,16 +224,21 @@ struct BestRows {
 
 impl BestRows {
     /// The bytes of a group.
-    fn get(&self, group: usize) -> Option<&[u8]> {
+    pub(super) fn get(&self, group: usize) -> Option<&[u8]> {
         let range = self.ranges.get(group).filter(|range| range.len != u32::MAX)?;
         self.bytes.get(range.start..range.start + range.len as usize)
     }
 
     /// Replaces the value of a group by `row` if `row` is better.
     fn offer(&mut self, group: usize, row: &[u8], greatest: bool) {
-        let better =
-            self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });
-        let Some(range) = self.ranges.get_mut(group).filter(|_| better) else { return };
+        if self.get(group).is_none_or(|best| if greatest { row > best } else { row < best }) {
+            self.put(group, row);
+        }
+    }
+
+    /// Replaces the value of a group.
+    pub(super) fn put(&mut self, group: usize, row: &[u8]) {
+        let Some(range) = self.ranges.get_mut(group) else { return };
         let Ok(len) = u32::try_from(row.len()) else { return };
         let had = if range.len == u32::MAX { 0 } else { range.len as usize };
         match self.bytes.get_mut(range.start..range.start + row.len()).filter(|_| row.len() <= had)
@@ -268,7 +273,7 @@ impl BestRows {
     }
 
     /// Appends what some groups of another have, as groups of their own.
-    fn append(&mut self, from: &BestRows, at: &[u32]) {
+    pub(super) fn append(&mut self, from: &BestRows, at: &[u32]) {
         for group in at {
             self.ranges.push(NOTHING);
             if let Some(row) = from.get(*group as usize) {

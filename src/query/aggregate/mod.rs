@@ -17,6 +17,7 @@
 //! | `variance` | count, distances and squares of `moments` | variances and deviations |
 //! | `extreme` | a word that sorts like the value | `min` and `max` of numbers and times |
 //! | `extreme_row` | bytes that sort like the value | `min` and `max` of anything else |
+//! | `picked` | the key and number of a row, and its value | `first_value`, `last_value`, `arg_max` |
 
 pub(crate) mod columns;
 mod count;
@@ -30,6 +31,7 @@ pub(crate) mod kernels;
 mod kind;
 mod moments;
 mod overflow;
+mod picked;
 mod state;
 mod totals;
 #[cfg(feature = "cluster")]
@@ -80,8 +82,10 @@ impl<'a> Accumulators<'a> {
         let mut inputs: Vec<&Expression> = Vec::new();
         let mut states = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
-            // What distinct values are of is fetched where they are told apart.
-            let input = aggregate.input.as_ref().filter(|_| !aggregate.distinct).map(|input| {
+            // What distinct values are of is fetched where they are told apart, and the values of
+            // picked rows once these are known.
+            let is_apart = aggregate.distinct || aggregate.is_picked();
+            let input = aggregate.input.as_ref().filter(|_| !is_apart).map(|input| {
                 inputs.iter().position(|known| known.is_same(input)).unwrap_or_else(|| {
                     inputs.push(input);
                     inputs.len() - 1
@@ -287,7 +291,7 @@ impl<'a> Accumulators<'a> {
 
     /// Whether zone maps may tell enough of the aggregates at all.
     pub(crate) fn take_totals(&self) -> bool {
-        let plain = |a: &Aggregate| a.filter.is_none() && !a.distinct;
+        let plain = |a: &Aggregate| a.filter.is_none() && !a.distinct && !a.is_picked();
         self.aggregates.iter().all(plain)
             && self.states.iter().all(|(state, _)| state.takes(&Totals::all_null(0)))
     }
@@ -307,9 +311,9 @@ impl<'a> Accumulators<'a> {
             input.as_column().is_some() || (many && slice.arithmetic(input).is_some())
         };
         let sound = !self.inputs.is_empty() && self.inputs.iter().all(sound);
-        let Some(mask) =
-            slice.mask().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
-        else {
+        let takes = |a: &Aggregate| a.filter.is_none() && !a.is_picked();
+        let sound = sound && self.aggregates.iter().all(takes);
+        let Some(mask) = slice.mask().filter(|_| sound) else {
             return Ok(false);
         };
         let whole = Slice::new(slice.block, slice.range.clone());
@@ -344,6 +348,10 @@ impl<'a> Accumulators<'a> {
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
             let passes = |filter| slice.evaluate(filter).map(|filter| truth(&filter));
             let filter = aggregate.filter.as_ref().map(passes).transpose()?;
+            if aggregate.is_picked() {
+                state.pick(aggregate, slice, groups, filter.as_ref())?;
+                continue;
+            }
             let mut kept = None;
             let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
             if let (None, Some(filter), Some(input)) = (fetched, &filter, &aggregate.input) {

@@ -17,12 +17,14 @@ use super::input::Fetched;
 use super::integer_sum::IntegerSum;
 use super::kernels::{Groups, count_missing};
 use super::kind::{Batch, StateKind, wrong_kind_error};
+use super::picked::Picked;
 use super::totals::Totals;
 use super::variance::Variance;
 use super::wide_sum::WideSum;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{ArrowResult, Error, Result};
 use crate::query::open::OpenBlock;
+use crate::query::slice::Slice;
 use crate::query::{Aggregate, AggregateFunction};
 
 /// Generates the enum of all kinds of states, with a variant for each struct in the list, and the
@@ -82,7 +84,8 @@ kinds!(
     Variance,
     WordExtreme,
     WideExtreme,
-    ExtremeRow
+    ExtremeRow,
+    Picked
 );
 
 impl Kind {
@@ -128,6 +131,7 @@ impl Kind {
             }
             (AggregateFunction::Min, Some(input)) => Some(extreme(false, input)?),
             (AggregateFunction::Max, Some(input)) => Some(extreme(true, input)?),
+            (AggregateFunction::Picked { .. }, Some(_)) => Picked::new(aggregate).map(Into::into),
         })
     }
 }
@@ -246,6 +250,18 @@ impl State {
         // The rows that a filter leaves out are not those that are null.
         let valid = valid.filter(|valid| !fetched.zeroed || fetched.valid.as_ref() != Some(*valid));
         self.kind.get_mut().update(groups, &fetched.values, valid)
+    }
+
+    /// Takes the rows of a slice that a filter leaves, if they come before those that were picked.
+    pub(super) fn pick(
+        &mut self,
+        aggregate: &Aggregate,
+        slice: &Slice<'_, '_>,
+        groups: Groups<'_>,
+        filter: Option<&NullBuffer>,
+    ) -> Result<()> {
+        let Kind::Picked(picked) = &mut self.kind else { return Err(wrong_kind_error()) };
+        picked.add(aggregate, slice, groups, filter)
     }
 
     /// Whether totals of rows can stand for their values.

@@ -55,7 +55,7 @@ pub(crate) use interner::Interner;
 #[cfg(feature = "sql")]
 pub(crate) use key_column::{Bytes, KeyColumn};
 #[cfg(feature = "sql")]
-pub(crate) use numbers::GroupNumbers;
+pub(crate) use numbers::{GroupNumbers, SliceNumbers};
 pub(crate) use output::GroupOutput;
 #[cfg(feature = "cluster")]
 pub(crate) use {

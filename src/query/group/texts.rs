@@ -118,7 +118,7 @@ impl TextKey {
             let dictionary = column.and_then(|column| column.record().dictionary);
             dictionary.map_or(rows, |dictionary| rows.min(u64::from(dictionary.values)))
         };
-        let texts: u64 = survivors.segments.iter().map(most).sum();
+        let texts: u64 = survivors.segments.iter().map(|open| most(open)).sum();
         // Tables that numbers are dealt from are not filled quite alike.
         u64::from(FIRST) + texts + texts / 8 + SLACK
     }

@@ -121,7 +121,7 @@ pub(crate) struct BlockRef {
 /// Everything that pruning has left.
 #[derive(Debug, Default)]
 pub(crate) struct Survivors {
-    pub(crate) segments: Vec<OpenSegment>,
+    pub(crate) segments: Vec<Arc<OpenSegment>>,
     /// In the order in which the segments were opened.
     pub(crate) blocks: Vec<BlockRef>,
 }
@@ -160,7 +160,7 @@ pub(crate) struct PerBlock<T>(Vec<Vec<OnceLock<T>>>);
 impl<T> PerBlock<T> {
     pub(crate) fn new(survivors: &Survivors) -> Self {
         let slots =
-            |open: &OpenSegment| (0..open.segment.blocks()).map(|_| OnceLock::new()).collect();
+            |open: &Arc<OpenSegment>| (0..open.segment.blocks()).map(|_| OnceLock::new()).collect();
         PerBlock(survivors.segments.iter().map(slots).collect())
     }
 

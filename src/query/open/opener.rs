@@ -82,7 +82,7 @@ impl<'a> Opener<'a> {
                 let refs = blocks.into_iter().map(|block| BlockRef { segment: at, block });
                 survivors.blocks.extend(refs);
                 let open = OpenSegment::open(segment, *number, self.columns)?;
-                survivors.segments.push(open.with_known(known));
+                survivors.segments.push(Arc::new(open.with_known(known)));
             }
         }
         Ok(())

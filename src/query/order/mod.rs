@@ -43,7 +43,7 @@ use crate::expr::{Comparison, Operand, Predicate};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::ColumnStats;
 
-/// The most rows that come out; for more, a sort is faster.
+/// The most rows that are held for an answer; for more, a sort is faster and spills.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
 /// How many candidates are kept beyond the rows of the answer before the worst are dropped. The
 /// fewer, the sooner the threshold improves; but it is a quarter of the answer's rows where these

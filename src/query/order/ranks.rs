@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_schema::DataType as ArrowType;
-
 use super::super::OrderBy;
-use super::super::words::{float_rank, is_ranked, null_rank};
-use crate::block::Stats;
-use crate::model::{DataType, Scalar};
+pub(super) use super::super::words::ANY;
+pub(crate) use super::super::words::best_of_block;
+use super::super::words::{best_rank, null_rank};
+use crate::model::Scalar;
 use crate::segment;
 use crate::store::ColumnStats;
 
 /// Words that sort as the first two keys do, as far as they are known: rows whose ranks are above
 /// those of another come after it.
 pub(super) type Ranks = (i64, i64);
-
-/// The rank of rows of which nothing is known.
-pub(super) const ANY: i64 = i64::MIN;
 
 /// The ranks of a row. The second is used only if the first is not an extreme, which may also mean
 /// null or unknown.
@@ -48,47 +44,6 @@ pub(super) fn best_ranks(
 ) -> Ranks {
     let best = |at: usize| order.get(at).map_or(ANY, |by| best_of_block(by, columns, block));
     pair(best(0), best(1))
-}
-
-/// No row of the block has a lower rank.
-pub(crate) fn best_of_block(
-    by: &OrderBy,
-    columns: &[Option<Arc<segment::Column>>],
-    block: usize,
-) -> i64 {
-    let Some(at) = by.expression.as_column() else { return ANY };
-    if !is_ranked(&by.expression.data_type) {
-        return ANY;
-    }
-    let Some(column) = columns.get(at).and_then(Option::as_deref) else {
-        return null_rank(by.nulls_first);
-    };
-    match column.block_stats(block) {
-        Some(stats) => best_rank(by, stats, column.data_type()),
-        None => ANY,
-    }
-}
-
-/// No row with such statistics, of a column stored in this type, has a lower rank.
-pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
-    if !is_ranked(&by.expression.data_type) || (stats.nulls > 0 && by.nulls_first) {
-        return ANY;
-    }
-    if stats.nulls == stats.rows {
-        return null_rank(by.nulls_first);
-    }
-    // Ranks are of the table's type, bounds of the stored one.
-    if stored.to_arrow() != by.expression.data_type {
-        return ANY;
-    }
-    let bound = if by.descending { &stats.max } else { &stats.min };
-    let turn = if by.descending { -1 } else { 0 };
-    match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
-        (Some(Scalar::Float(v)), _) => float_rank(*v) ^ turn,
-        (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
-        (Some(Scalar::Int(v)), _) => i64::try_from(*v).map_or(ANY, |v| v ^ turn),
-        _ => ANY,
-    }
 }
 
 /// Where the first key has no ranks: about how early its best value stands in the order.

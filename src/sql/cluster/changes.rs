@@ -50,7 +50,7 @@ use crate::sql::run::parts::{Node, Part, TableState};
 use crate::sql::run::table::StoreTable;
 use crate::sql::work::handle::OfSession;
 use crate::sql::write::modify::{RemoteChange, RemoteRows, remote_values};
-use crate::sql::write::value_set;
+use crate::sql::write::{matched, value_set};
 use crate::store::{Store, Table, TableWriter};
 
 /// Where a machine changes rows of a table.
@@ -201,7 +201,8 @@ fn check_known(plan: &LogicalPlan, functions: &TaskContext) -> Result<()> {
             let known = functions.scalar_functions().get(call.func.name());
             let is_known = known.is_some_and(|known| computes_as(known, &call.func))
                 || is_identity(&call.func)
-                || value_set::is_set(&call.func);
+                || value_set::is_set(&call.func)
+                || matched::is_match(&call.func);
             if !is_known {
                 unknown = Some(call.func.name().to_owned());
             }

@@ -30,7 +30,7 @@ use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
 use crate::sql::run::task::{RemoteExec, Task, TaskKind};
 use crate::sql::types::integer_means::exact_mean_function;
-use crate::sql::write::value_set;
+use crate::sql::write::{matched, value_set};
 
 /// Stands behind the name of an aggregate function.
 const OF_INTEGERS: u8 = 1;
@@ -108,14 +108,21 @@ impl LogicalExtensionCodec for TableCodec {
         }
     }
 
-    /// A function that looks values up in a set is its values.
+    /// A function that looks values up in a set is its values, one of matched rows these rows.
     fn try_encode_udf(&self, function: &ScalarUDF, out: &mut Vec<u8>) -> DataFusionResult<()> {
-        out.extend(value_set::written(function)?.unwrap_or_default());
+        let written = match value_set::written(function)? {
+            None => matched::written(function)?,
+            written => written,
+        };
+        out.extend(written.unwrap_or_default());
         Ok(())
     }
 
     fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> DataFusionResult<Arc<ScalarUDF>> {
-        value_set::read(name, bytes).map(Arc::new)
+        match matched::read(name, bytes)? {
+            Some(function) => Ok(Arc::new(function)),
+            None => value_set::read(name, bytes).map(Arc::new),
+        }
     }
 
     fn try_encode_table_provider(

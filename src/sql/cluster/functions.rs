@@ -1,10 +1,12 @@
 //! The functions that rules of planning put into plans. No statement can name them, but a machine
 //! that reads a plan looks them up by their names.
 
-use datafusion::logical_expr::{ScalarUDF, Volatility};
+use std::sync::Arc;
+
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, Volatility};
 
 use crate::sql::functions::bounds::MostBytes;
-use crate::sql::functions::{concatenation, patterns, percentiles};
+use crate::sql::functions::{concatenation, patterns, percentiles, tallies};
 use crate::sql::rules::opaque;
 use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL, WRITE_OUT_TIME};
 use crate::sql::types::uuids::cast_function;
@@ -12,7 +14,7 @@ use crate::sql::types::{
     decimals, intervals, nested_keys, nested_order, nested_zeros, rounding, zeros,
 };
 
-/// All of them, for a session whose statements may use this much memory.
+/// All scalar ones, for a session whose statements may use this much memory.
 pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
     let all = [
         rounding::function(),
@@ -35,4 +37,9 @@ pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
         cast_function(true),
     ];
     all.into_iter().chain(intervals::functions::all())
+}
+
+/// All aggregates among them.
+pub(in crate::sql) fn hidden_aggregates() -> [Arc<AggregateUDF>; 2] {
+    [Arc::clone(percentiles::several()), Arc::clone(tallies::quantiles_function())]
 }

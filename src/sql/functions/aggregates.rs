@@ -3,7 +3,8 @@
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
 //! functions that they replace. The corrections are in `extremes`, `nested_extremes`, `r_squared`,
-//! `percentiles`, `sliding`, `exact_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
+//! `percentiles`, `digests`, `sliding`, `exact_sums`, `collected`, `sequences`, `picked` and
+//! `distinct_rows`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -14,9 +15,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::Transformed;
 use datafusion::common::types::logical_date;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_aggregate::approx_percentile_cont::approx_percentile_cont_udaf;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
@@ -47,6 +48,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
+use crate::sql::functions::digests;
 use crate::sql::functions::distinct_rows;
 use crate::sql::functions::exact_sums;
 use crate::sql::functions::extremes;
@@ -58,7 +60,6 @@ use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
 use crate::sql::types::times::mean_type;
-use crate::sql::walks::rewrite_up;
 
 /// All aggregate functions that replace one of DataFusion's, for a session with this memory limit.
 pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUDF> {
@@ -66,6 +67,7 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
     let overrides = [
         (max_udaf(), Kind::Extreme { greatest: true }),
         (min_udaf(), Kind::Extreme { greatest: false }),
+        (approx_percentile_cont_udaf(), Kind::Estimate),
         (percentile_cont_udaf(), Kind::Percentile),
         (median_udaf(), Kind::Percentile),
         (sum_udaf(), Kind::Total(Total::Sum)),
@@ -147,6 +149,8 @@ enum Kind {
         greatest: bool,
     },
     Percentile,
+    /// An estimated percentile.
+    Estimate,
     /// Totals: moving ones of floats, and sums of whole numbers and decimals.
     Total(Total),
     /// Moments of floats.
@@ -233,6 +237,7 @@ impl AggregateUDFImpl for Override {
         }
         matches!(self.kind, Kind::Sequence { .. }) && sequences::supports(self.name(), &arguments)
             || self.is_nested_extreme(&arguments.return_field)
+            || self.kind == Kind::Estimate && digests::supports(&arguments)
             || self.inner.groups_accumulator_supported(arguments)
     }
 
@@ -287,6 +292,7 @@ impl AggregateUDFImpl for Override {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
+            Kind::Estimate => digests::groups_accumulator(&self.inner, arguments),
             Kind::Picked => picked::groups_accumulator(&self.inner, arguments),
             Kind::Sequence { .. } => {
                 if let Some(sequences) = sequences::groups_accumulator(self.name(), &arguments)? {
@@ -323,7 +329,7 @@ impl AggregateUDFImpl for Override {
             Kind::Mergeable if !arguments.is_distinct => {
                 return sliding::merged(&self.inner, arguments);
             }
-            Kind::Mergeable => {}
+            Kind::Mergeable | Kind::Estimate => {}
             Kind::Extreme { .. } if self.is_nested_extreme(&arguments.return_field) => {
                 return sliding::merged(&self.shared(), arguments);
             }
@@ -402,7 +408,7 @@ impl AggregateUDFImpl for Override {
             literal,
             argument_is_left,
         )?;
-        simple.map(without_casts_in_counts).transpose()
+        simple.map(exact_sums::without_casts_in_counts).transpose()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -474,23 +480,6 @@ impl Override {
         let is_unknown = matches!(self.kind, Kind::Moment(_) | Kind::Counted);
         is_distinct && (is_unknown || self.sums_exactly(result, false))
     }
-}
-
-/// An expression whose counts are of columns without casts: names in plans leave casts out, and so
-/// a count with one would have the name of a count without, which the statement may have, too.
-fn without_casts_in_counts(expr: Expr) -> DataFusionResult<Expr> {
-    let rewritten = rewrite_up(expr, |expr| match expr {
-        Expr::AggregateFunction(mut count) if count.func.name() == "count" => {
-            for argument in &mut count.params.args {
-                while let Expr::Cast(cast) = argument {
-                    *argument = std::mem::take(&mut *cast.expr);
-                }
-            }
-            Ok(Transformed::yes(Expr::AggregateFunction(count)))
-        }
-        other => Ok(Transformed::no(other)),
-    })?;
-    Ok(rewritten.data)
 }
 
 fn takes_floats(arguments: &AccumulatorArgs<'_>) -> bool {

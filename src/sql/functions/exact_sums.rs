@@ -13,14 +13,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, DecimalType, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, PrimitiveArray};
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
-use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{Accumulator, EmitTo, Expr, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op as primitive;
 
 use crate::query::{add_checked, sum_overflow};
+use crate::sql::walks::rewrite_up;
 
 /// Whether sums of a type are those of this module.
 pub(super) fn handles(result: &DataType, is_distinct: bool) -> bool {
@@ -40,6 +42,23 @@ fn state_type(result: &DataType) -> DataType {
         DataType::Decimal128(..) => result.clone(),
         _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
     }
+}
+
+/// An expression whose counts are of columns without casts: names in plans leave casts out, and so
+/// a count with one would have the name of a count without, which the statement may have, too.
+pub(super) fn without_casts_in_counts(expr: Expr) -> DataFusionResult<Expr> {
+    let rewritten = rewrite_up(expr, |expr| match expr {
+        Expr::AggregateFunction(mut count) if count.func.name() == "count" => {
+            for argument in &mut count.params.args {
+                while let Expr::Cast(cast) = argument {
+                    *argument = std::mem::take(&mut *cast.expr);
+                }
+            }
+            Ok(Transformed::yes(Expr::AggregateFunction(count)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(rewritten.data)
 }
 
 /// The sum of all rows, or of those in a frame.

@@ -41,7 +41,7 @@ impl Numbers {
         })
     }
 
-    fn data_type(self) -> DataType {
+    pub(super) fn data_type(self) -> DataType {
         match self {
             Numbers::Signed => DataType::Int64,
             Numbers::Unsigned => DataType::UInt64,
@@ -101,7 +101,9 @@ impl KeysAsNumbers {
             }
             Numbers::Floats => {
                 let values = keys.as_primitive::<Float64Type>().values().iter();
-                values.map(|value| self.encoded(total_order(value.to_bits()).into())).collect()
+                // There is one zero.
+                let order = |value: &f64| total_order((value + 0.0).to_bits());
+                values.map(|value| self.encoded(order(value).into())).collect()
             }
             Numbers::Decimals { .. } => {
                 let values = keys.as_primitive::<Decimal128Type>().values().iter();
@@ -146,7 +148,7 @@ impl KeysAsNumbers {
 }
 
 /// The bits of a double as an integer of the same order, as `f64::total_cmp` has it, and back.
-fn total_order(bits: u64) -> i64 {
+pub(super) fn total_order(bits: u64) -> i64 {
     let bits = bits as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }

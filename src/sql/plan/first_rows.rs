@@ -21,6 +21,7 @@ use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, SortOrderPushdownResult, replace_children_if_necessary,
@@ -29,6 +30,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::query::group_top::Ranking;
 use crate::sql::run::first_rows::{FirstRows, FirstRowsExec};
+use crate::sql::run::scan::ScanExec;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::sort::are_comparable;
 
@@ -144,7 +146,8 @@ fn with_first_rows(plan: &Plan, bound: Bound) -> DataFusionResult<Option<Plan>> 
         let Some(first) = first.filter(|first| are_known(first, &input.schema())) else {
             return Ok(None);
         };
-        Some(Arc::new(FirstRowsExec::new(best_first(input, &first.order)?, first)) as Plan)
+        let rows = best_first(input, &first.order)?;
+        Some(Arc::new(FirstRowsExec::new(few_decoded(rows, &first)?, first)) as Plan)
     } else {
         None
     };
@@ -167,6 +170,50 @@ fn best_first(input: &Plan, order: &[PhysicalSortExpr]) -> DataFusionResult<Plan
         }
         _ => Arc::clone(input),
     })
+}
+
+/// The same rows, where a scan reads them that can leave out most of those that are not among the
+/// first of their groups: it then decodes only keys of all of them.
+fn few_decoded(input: Plan, first: &FirstRows) -> DataFusionResult<Plan> {
+    let keys = first.keys.iter().map(|key| Some(key.downcast_ref::<Column>()?.index()));
+    let Some(keys) = keys.collect::<Option<Vec<usize>>>() else { return Ok(input) };
+    let narrowed = in_scan(&input, keys, first.order.first().cloned(), first)?;
+    Ok(narrowed.unwrap_or(input))
+}
+
+/// The same plan over such a scan, of these columns of `plan`; `None` if there is none, or an
+/// operator between that leaves rows out.
+fn in_scan(
+    plan: &Plan,
+    keys: Vec<usize>,
+    by: Option<PhysicalSortExpr>,
+    first: &FirstRows,
+) -> DataFusionResult<Option<Plan>> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        let by = by.as_ref().map(|by| (by, first.order.len() == 1));
+        let narrowed = scan.with_first_of_groups(&keys, by, (first.ranking, first.limit));
+        return Ok(narrowed.map(|scan| Arc::new(scan) as Plan));
+    }
+    let input = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let below = |at: usize| projection.expr().get(at)?.expr.downcast_ref::<Column>().cloned();
+        let of_key = |at: usize| below(at).map(|column| column.index());
+        let keys = keys.into_iter().map(of_key).collect::<Option<Vec<usize>>>();
+        let of_order = |by: PhysicalSortExpr| {
+            let column = below(by.expr.downcast_ref::<Column>()?.index())?;
+            Some(PhysicalSortExpr::new(Arc::new(column), by.options))
+        };
+        match (keys, by.is_none(), by.and_then(of_order)) {
+            (Some(keys), is_none, by) if is_none || by.is_some() => {
+                in_scan(projection.input(), keys, by, first)?
+            }
+            _ => None,
+        }
+    } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        in_scan(merge.input(), keys, by, first)?
+    } else {
+        None
+    };
+    input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
 }
 
 /// How a window function numbers rows; `None` if it does something else.

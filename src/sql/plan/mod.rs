@@ -2,6 +2,7 @@
 //! and rules that use our operators or what is known about stored tables.
 
 pub(in crate::sql) mod asof;
+pub(in crate::sql) mod distinct_on;
 pub(in crate::sql) mod first_rows;
 pub(in crate::sql) mod grouping_sets;
 pub(in crate::sql) mod join_order;

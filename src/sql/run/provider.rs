@@ -119,6 +119,7 @@ impl StoreProvider {
             dynamic: DynamicFilters::default(),
             order: ScanOrder::Stored,
             limit: limit.map(|limit| limit as u64),
+            first: None,
             known_rows,
             refusal: self.refusal.clone(),
             logical: match self.table.is_here() {

@@ -103,7 +103,8 @@ impl StatementPlanner<'_> {
         let Some(sql) = sql_of(&mut statement) else { return Ok(None) };
         let target = used_schema::target(sql).filter(|it| !self.tables.in_session(it));
         let of_session =
-            self.view.is_some_and(|view| view.temporary || self.tables.store().is_none());
+            self.view.is_some_and(|view| view.temporary || self.tables.store().is_none())
+                || matches!(sql, SqlStatement::CreateTable(create) if create.temporary);
         if let Some(target) = target.filter(|_| !of_session) {
             self.own_name(&TableReference::partial(used.as_str(), target))?;
         }

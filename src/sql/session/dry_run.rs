@@ -13,7 +13,7 @@ use crate::sql::run::report::forecast;
 use crate::sql::run::statistics::TableForecast;
 use crate::sql::session::Statement;
 use crate::sql::session::kept::Template;
-use crate::sql::session::planned::Planned;
+use crate::sql::session::planned::{Dropped, Planned};
 use crate::sql::session::statement::StatementPlanner;
 
 /// What a statement would read and change.
@@ -127,6 +127,14 @@ impl Session {
             }
             Planned::KeepView { name, .. } => Ok(DryRun::of_view(name, "create view")),
             Planned::DropView(name) => Ok(DryRun::of_view(name, "drop view")),
+            Planned::KeepRows(write) => {
+                let reads = write.rows.as_ref().map_or(Ok(Vec::new()), reads)?;
+                Ok(DryRun { reads, change: None })
+            }
+            Planned::DropAll(dropped) => {
+                let names: Vec<&str> = dropped.iter().map(Dropped::name).collect();
+                Ok(DryRun::of_view(names.join(", "), "drop"))
+            }
         }
     }
 
@@ -187,6 +195,7 @@ impl Session {
             | Planned::Drop(_)
             | Planned::DropInCluster { .. }
             | Planned::DropView(_)
+            | Planned::DropAll(_)
                 if self.refuses_writes() =>
             {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))

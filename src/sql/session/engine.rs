@@ -32,7 +32,10 @@ use crate::ingest::load::LoadOptions;
 use crate::maintain::restore_replaced;
 #[cfg(feature = "cluster")]
 use crate::sql::cluster::{
-    distribute::Functions, functions::hidden, nodes::Nodes, tables::ClusterTables,
+    distribute::Functions,
+    functions::{hidden, hidden_aggregates},
+    nodes::Nodes,
+    tables::ClusterTables,
 };
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::elements::ElementsOfLists;
@@ -44,9 +47,11 @@ use crate::sql::names::stored::OpenTables;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::plan::planner::Planner;
 use crate::sql::plan::summarize::Summaries;
+use crate::sql::rules::decorrelate::Laterals;
 use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::range_join::JoinByRanges;
 use crate::sql::run::settings::Settings;
+use crate::sql::syntax::column_aliases::ColumnAliases;
 use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
 use crate::sql::types::booleans::BooleanComparison;
@@ -136,7 +141,12 @@ impl Engine {
             .with_physical_optimizer_rules(rules::physical_rules(memory))
             .with_query_planner(Arc::new(Planner { shares: true }))
             .with_type_planner(Arc::new(SqlTypes))
-            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)]);
+            .with_relation_planners(vec![
+                Arc::new(Laterals),
+                Arc::new(Summaries),
+                Arc::new(ColumnAliases),
+                Arc::new(WholeRows),
+            ]);
         #[cfg(feature = "cluster")]
         let builder = match &nodes {
             Some(nodes) => cluster::over(builder, nodes, Arc::clone(&known))?,
@@ -284,6 +294,7 @@ impl Engine {
         let mut builder = SessionStateBuilder::new_from_existing(self.0.state.clone());
         let functions = builder.scalar_functions().get_or_insert_default();
         functions.extend(hidden(self.0.memory).map(Arc::new));
+        builder.aggregate_functions().get_or_insert_default().extend(hidden_aggregates());
         builder.build().task_ctx()
     }
 

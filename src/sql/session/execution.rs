@@ -9,13 +9,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use datafusion::catalog::SchemaProvider as _;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 #[cfg(feature = "cluster")]
 use super::planned::OverCluster;
-use super::planned::Planned;
+use super::planned::{Dropped, Planned};
 use super::statement::StatementPlanner;
 use super::{Session, Statement, frugal};
 use crate::disk::LockWait;
@@ -226,10 +227,31 @@ impl Session {
                 store.keep_view(&name, &statement, replaced)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
+            Planned::KeepRows(write) => self.keep_rows(*write, run),
+            Planned::DropAll(dropped) => {
+                dropped.into_iter().try_for_each(|one| self.drop_one(one))?;
+                self.start(empty_answer(), &Canceller::default(), run)
+            }
             Planned::DropView(name) => {
                 self.tables.store().ok_or_else(no_store)?.drop_view(&name)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
+        }
+    }
+
+    /// Drops one of several tables or views. It waits for a writer of a table, because others are
+    /// gone by then.
+    fn drop_one(&self, dropped: Dropped) -> Result<()> {
+        match dropped {
+            Dropped::Table(table) => {
+                let store = self.tables.store().ok_or_else(no_store)?;
+                self.release(&table);
+                drop_table(&store.clone().with_wait(self.lock_wait()), &table)
+            }
+            Dropped::View(name) => {
+                self.tables.store().ok_or_else(no_store)?.drop_view(&name).map(drop)
+            }
+            Dropped::OfSession(name) => Ok(self.tables.deregister_table(&name).map(drop)?),
         }
     }
 

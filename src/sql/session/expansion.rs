@@ -1,5 +1,5 @@
 //! Writes out what depends on the columns of a FROM, and on their values: COLUMNS(…), `* EXCLUDE`,
-//! PIVOT, UNPIVOT, ORDER BY ALL, and INSERT … BY NAME.
+//! rows as JSON, PIVOT, UNPIVOT, ORDER BY ALL, and INSERT … BY NAME.
 //!
 //! Where this stands on the road of a query: just before planning. The columns are those of a
 //! `SELECT *` from the same FROM; the values of a PIVOT without a list are asked for by a query of
@@ -32,7 +32,7 @@ use crate::sql::syntax::named_tables::NamedTable;
 use crate::sql::syntax::pivots::{self, Longer, MOST_COLUMNS, Turned, Wider};
 use crate::sql::syntax::short_forms::BY_NAME;
 use crate::sql::syntax::sites::{self, Site};
-use crate::sql::syntax::{folded, scopes, sql_in, sql_of, volatile};
+use crate::sql::syntax::{folded, json_rows, scopes, sql_in, sql_of, volatile};
 use crate::sql::types::times::PRINTED;
 use crate::sql::walks::{function_call, visit_outer_expressions_mut};
 
@@ -51,6 +51,7 @@ impl StatementPlanner<'_> {
         let needs_columns = |select: &Select| {
             pivots::are_in(select)
                 || columns::are_in(select)
+                || !json_rows::tables_in(select).is_empty()
                 || select.projection.iter().any(columns::changes)
         };
         let mut changed: Option<Statement> = None;
@@ -58,6 +59,7 @@ impl StatementPlanner<'_> {
             let current = changed.as_ref().unwrap_or(statement);
             let Some(site) = sites::find(current, &needs_columns) else {
                 let changed = self.ordered(changed, statement, state).await?;
+                let changed = self.with_default_row(changed, statement).await?;
                 return self.with_named_columns(changed, statement, parameters, state).await;
             };
             let mut next = current.clone();
@@ -69,13 +71,15 @@ impl StatementPlanner<'_> {
                 None => {
                     let all = self.columns_of(site.all_columns(), state).await?;
                     let mut known = Known { all, of_tables: Vec::new() };
-                    for table in columns::tables_in(&site.select)? {
+                    let rows = json_rows::tables_in(&site.select);
+                    for table in columns::tables_in(&site.select)?.into_iter().chain(rows.clone()) {
                         let named = self.columns_of(site.columns_of(&table), state).await?;
                         known.of_tables.push((table, named));
                     }
                     let mut outcome = Ok(());
                     site.change(&mut next, &mut |select| {
                         outcome = with_columns(select, &known, state);
+                        json_rows::write_out(select, &rows, &known);
                     });
                     outcome?;
                 }

@@ -31,6 +31,7 @@ mod refused;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod selection;
 pub(in crate::sql) mod statement;
+mod temporary;
 mod views;
 pub(in crate::sql) mod writes;
 

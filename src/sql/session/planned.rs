@@ -35,6 +35,29 @@ pub(in crate::sql) enum Planned {
     KeepView { name: String, statement: String, replaced: Option<bool> },
     /// Drops a view of the store.
     DropView(String),
+    /// Makes a temporary table.
+    KeepRows(Box<Write>),
+    /// Drops several tables or views, all of which are there.
+    DropAll(Vec<Dropped>),
+}
+
+/// What is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sql) enum Dropped {
+    /// A table of the store.
+    Table(String),
+    /// A view of the store.
+    View(String),
+    /// A temporary view, a temporary table or an external one.
+    OfSession(String),
+}
+
+impl Dropped {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Dropped::Table(name) | Dropped::View(name) | Dropped::OfSession(name) => name,
+        }
+    }
 }
 
 impl Planned {
@@ -44,7 +67,9 @@ impl Planned {
             Planned::Answer(_)
             | Planned::DropInCluster { .. }
             | Planned::KeepView { .. }
-            | Planned::DropView(_) => None,
+            | Planned::DropView(_)
+            | Planned::KeepRows(_)
+            | Planned::DropAll(_) => None,
             Planned::Write(write) => Some(&write.table),
             Planned::Modify(modify) => Some(&modify.table),
             Planned::Drop(table) => Some(table),
@@ -60,7 +85,9 @@ impl Planned {
             | Planned::Drop(_)
             | Planned::DropInCluster { .. }
             | Planned::KeepView { .. }
-            | Planned::DropView(_) => None,
+            | Planned::DropView(_)
+            | Planned::KeepRows(_)
+            | Planned::DropAll(_) => None,
         }
     }
 

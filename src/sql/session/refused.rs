@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     DdlStatement, LogicalPlan, SetVariable, Statement as PlannedStatement,
 };
@@ -13,8 +14,10 @@ use datafusion::prelude::SessionConfig;
 use super::defaults::begun_with;
 use super::memory_settings;
 use crate::error::{Error, Result};
+use crate::sql::convert::suggestion;
 use crate::sql::names::catalog::files_refused;
 use crate::sql::names::{CATALOG, SCHEMA};
+use crate::sql::syntax::macros;
 use crate::sql::walks::any_node;
 
 /// The error of a statement of a kind that does not run, with what to write instead.
@@ -96,4 +99,26 @@ pub(super) fn refuse_files(plan: &LogicalPlan) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The message about a function that is not known, with the nearest of all that are.
+pub(super) fn unknown_function(what: &str, state: &SessionState) -> Option<String> {
+    let (name, rest) = what.strip_prefix("Invalid function '")?.split_once('\'')?;
+    let place = rest.rfind(" (line ").and_then(|at| rest.get(at..)).unwrap_or_default();
+    if state.window_functions().contains_key(name) {
+        return Some(format!(
+            "{name} is a function of windows: {name}(…) OVER (ORDER BY …){place}"
+        ));
+    }
+    let (scalar, aggregate) = (state.scalar_functions(), state.aggregate_functions());
+    let known = scalar.keys().chain(aggregate.keys()).chain(state.window_functions().keys());
+    let known = known.map(String::as_str).filter(|known| !known.starts_with("sty__"));
+    let mut known: Vec<&str> = known.collect();
+    macros::names().for_each(|name| known.push(name));
+    let near = suggestion(name, known.into_iter());
+    let hint = match near {
+        Some(near) => format!("did you mean {near}?"),
+        None => "docs/sql.md lists what is there".to_owned(),
+    };
+    Some(format!("no function {name}; {hint}{place}"))
 }

@@ -9,6 +9,7 @@ use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
 use crate::sql::functions::formats::to_char_function;
 use crate::sql::plan::asof::AsofJoins;
+use crate::sql::plan::distinct_on::first_of_distinct_on;
 use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
@@ -124,6 +125,9 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     // `decorrelate` has done the work of the second one.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];
     rules.retain(|rule| !left_out.contains(&rule.name()));
+    let distinct = rules.iter().position(|rule| rule.name() == "replace_distinct_aggregate");
+    let first = each_node("first_of_distinct_on", first_of_distinct_on);
+    rules.insert(distinct.unwrap_or(0), first);
     for misled in MISLED {
         let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
         rules.insert(place, whole_plan("forget_dependencies", dependencies::forget));

@@ -15,7 +15,6 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::suggestion;
 use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
@@ -25,14 +24,14 @@ use crate::sql::session::described::described;
 use crate::sql::session::kept::{self, Template};
 use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
-use crate::sql::session::refused::{check_supported, refuse, refuse_files};
+use crate::sql::session::refused::{check_supported, refuse, refuse_files, unknown_function};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
 use crate::sql::syntax::named_tables::named_tables;
 use crate::sql::syntax::parse::CreatedView;
 use crate::sql::syntax::{
-    any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
-    outer_tables, rewrite, scopes, sql_in,
+    any_case, file_functions, ignored, implicit_groups, lateral_aliases, order_names, outer_tables,
+    rewrite, scopes, sql_in,
 };
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{assignments, empty_answer};
@@ -126,6 +125,9 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        if let Some(planned) = self.drop_several(statement)? {
+            return Ok(planned);
+        }
         if let Some(sql) = sql_in(statement) {
             let is_scalar = |name: &str| {
                 state.scalar_functions().contains_key(name)
@@ -475,26 +477,4 @@ const EXTENSIONS: [&str; 14] = [
 fn unquoted_file(name: &TableReference) -> Option<String> {
     name.schema()?;
     EXTENSIONS.contains(&name.table()).then(|| name.to_string())
-}
-
-/// The message about a function that is not known, with the nearest of all that are.
-fn unknown_function(what: &str, state: &SessionState) -> Option<String> {
-    let (name, rest) = what.strip_prefix("Invalid function '")?.split_once('\'')?;
-    let place = rest.rfind(" (line ").and_then(|at| rest.get(at..)).unwrap_or_default();
-    if state.window_functions().contains_key(name) {
-        return Some(format!(
-            "{name} is a function of windows: {name}(…) OVER (ORDER BY …){place}"
-        ));
-    }
-    let (scalar, aggregate) = (state.scalar_functions(), state.aggregate_functions());
-    let known = scalar.keys().chain(aggregate.keys()).chain(state.window_functions().keys());
-    let known = known.map(String::as_str).filter(|known| !known.starts_with("sty__"));
-    let mut known: Vec<&str> = known.collect();
-    macros::names().for_each(|name| known.push(name));
-    let near = suggestion(name, known.into_iter());
-    let hint = match near {
-        Some(near) => format!("did you mean {near}?"),
-        None => "docs/sql.md lists what is there".to_owned(),
-    };
-    Some(format!("no function {name}; {hint}{place}"))
 }

@@ -1,9 +1,9 @@
-//! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b` and texts with
-//! escapes (`E'…'` and `U&'…'`), and texts that go on behind a line end (`'a'⏎'b'`), except that
-//! the argument of `f(a = 1)` is a comparison, and that `||` binds less tightly than arithmetic
-//! and `^` more tightly, as they do in DuckDB itself. `->` and the other operators of JSON texts
-//! bind as tightly as `||`, as in PostgreSQL, and `a -> b` is a lambda only where a function takes
-//! one.
+//! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b`, `a && b`,
+//! `x BETWEEN SYMMETRIC a AND b` and texts with escapes (`E'…'` and `U&'…'`), and texts that go on
+//! behind a line end (`'a'⏎'b'`), except that the argument of `f(a = 1)` is a comparison, and that
+//! `||` binds less tightly than arithmetic and `^` more tightly, as they do in DuckDB itself. `->`
+//! and the other operators of JSON texts bind as tightly as `||`, as in PostgreSQL, and `a -> b` is
+//! a lambda only where a function takes one.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
@@ -19,7 +19,7 @@ use std::cell::Cell;
 use datafusion::common::config::Dialect as Name;
 use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
-use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Ident, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, ExprWithAlias, Ident, Value};
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -140,6 +140,43 @@ fn may_be_lambda(parser: &Parser) -> bool {
     }
 }
 
+/// What stands before the first bound of `x BETWEEN SYMMETRIC a AND b`, which `macros` writes out.
+pub(in crate::sql) const SYMMETRIC: &str = "SYMMETRIC";
+/// What BETWEEN means without a word.
+const ASYMMETRIC: &str = "ASYMMETRIC";
+
+/// `x BETWEEN SYMMETRIC a AND b`, `x NOT BETWEEN ASYMMETRIC a AND b`.
+fn between(
+    parser: &mut Parser,
+    left: &Expr,
+    precedence: u8,
+) -> Option<std::result::Result<Expr, ParserError>> {
+    let is_word = |at: usize, word: &str| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
+        _ => false,
+    };
+    let negated = is_word(0, "NOT");
+    let at = usize::from(negated);
+    let is_symmetric = is_word(at + 1, SYMMETRIC);
+    let has_word = is_symmetric || is_word(at + 1, ASYMMETRIC);
+    if !is_word(at, "BETWEEN") || !has_word || is_word(at + 2, "AND") {
+        return None;
+    }
+    (0..at + 2).for_each(|_| parser.advance_token());
+    let bounds = parser.parse_subexpr(precedence).and_then(|low| {
+        parser.expect_keyword(Keyword::AND)?;
+        Ok((low, parser.parse_subexpr(precedence)?))
+    });
+    Some(bounds.map(|(low, high)| {
+        let low = match is_symmetric {
+            true => Expr::Prefixed { prefix: Ident::new(SYMMETRIC), value: Box::new(low) },
+            false => low,
+        };
+        let (low, high) = (Box::new(low), Box::new(high));
+        Expr::Between { expr: Box::new(left.clone()), negated, low, high }
+    }))
+}
+
 /// Defines methods that return true.
 macro_rules! yes {
     ($($method:ident)*) => {
@@ -175,7 +212,7 @@ impl Dialect for StylobateDialect {
             | Token::HashArrow
             | Token::HashLongArrow => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
             Token::Caret => Some(Ok(self.prec_value(Precedence::MulDivModOp) + 1)),
-            Token::CaretAt => Some(Ok(self.prec_value(Precedence::PgOther))),
+            Token::CaretAt | Token::Overlap => Some(Ok(self.prec_value(Precedence::PgOther))),
             _ => None,
         }
     }
@@ -201,19 +238,29 @@ impl Dialect for StylobateDialect {
         Some(Ok(Expr::value(text)))
     }
 
-    /// `a ^@ b` is `starts_with(a, b)`.
+    /// `a ^@ b` is `starts_with(a, b)`; `a && b` is of PostgreSQL; and what is between bounds in
+    /// either order.
     fn parse_infix(
         &self,
         parser: &mut Parser,
         left: &Expr,
         precedence: u8,
     ) -> Option<std::result::Result<Expr, ParserError>> {
-        if parser.peek_token_ref().token != Token::CaretAt {
-            return None;
-        }
+        let is_overlap = match parser.peek_token_ref().token {
+            Token::CaretAt => false,
+            Token::Overlap => true,
+            _ => return between(parser, left, precedence),
+        };
         parser.advance_token();
         let right = parser.parse_subexpr(precedence);
-        Some(right.map(|right| function_call("starts_with", vec![left.clone(), right])))
+        Some(right.map(|right| match is_overlap {
+            true => Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::PGOverlap,
+                right: Box::new(right),
+            },
+            false => function_call("starts_with", vec![left.clone(), right]),
+        }))
     }
 
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator, and more.

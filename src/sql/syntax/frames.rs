@@ -1,6 +1,7 @@
 //! Writes out what windows leave implicit: the default frame, which is `RANGE` from the first row
 //! to the peers of the current one if there is an ORDER BY, bounds of frames that are computed
-//! (`1 + 1 PRECEDING`), and the order in which an aggregate takes the rows of a whole partition.
+//! (`1 + 1 PRECEDING`) or are intervals (`INTERVAL 7 DAYS PRECEDING`), and the order in which an
+//! aggregate takes the rows of a whole partition.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` as the
 //! default frame if it believes that no rows are peers, and for some aggregates it is wrong (see
@@ -10,10 +11,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DuplicateTreatment, Expr as SqlExpr, FunctionArgumentClause, FunctionArguments,
-    Ident, NamedWindowDefinition, NamedWindowExpr, Select, SelectItem, Statement, UnaryOperator,
-    Value, ValueWithSpan, Visit, VisitorMut, WindowFrame as SqlWindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowSpec, WindowType,
+    BinaryOperator, DataType, DuplicateTreatment, Expr as SqlExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, Interval, NamedWindowDefinition, NamedWindowExpr, Select, SelectItem,
+    Statement, UnaryOperator, Value, ValueWithSpan, Visit, VisitorMut,
+    WindowFrame as SqlWindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use crate::sql::syntax::{folded, show};
@@ -117,7 +118,8 @@ fn names_window(condition: &SqlExpr, items: &[SelectItem]) -> bool {
     .is_break()
 }
 
-/// Computes a bound of integers.
+/// Computes a bound of integers, and writes an interval as one text: `INTERVAL '7 DAYS'`, which is
+/// all that DataFusion reads.
 fn compute(bound: &mut WindowFrameBound) {
     let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) =
         bound
@@ -127,8 +129,52 @@ fn compute(bound: &mut WindowFrameBound) {
     if matches!(**offset, SqlExpr::Value(_)) {
         return;
     }
+    if let Some(text) = interval_text(offset) {
+        **offset = SqlExpr::Interval(Interval {
+            value: Box::new(SqlExpr::value(Value::SingleQuotedString(text))),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        });
+        return;
+    }
     if let Some(number) = integer(offset).filter(|number| *number >= 0) {
         **offset = SqlExpr::value(Value::Number(number.to_string(), false));
+    }
+}
+
+/// An interval as a text, if it is a constant.
+fn interval_text(expr: &SqlExpr) -> Option<String> {
+    match expr {
+        SqlExpr::Interval(Interval { value, leading_field, last_field: None, .. }) => {
+            let number = match value.as_ref() {
+                SqlExpr::Value(ValueWithSpan {
+                    value: Value::SingleQuotedString(text) | Value::Number(text, _),
+                    ..
+                }) => text.trim().to_owned(),
+                computed => integer(computed)?.to_string(),
+            };
+            Some(match leading_field {
+                Some(unit) => format!("{number} {unit}"),
+                None => number,
+            })
+        }
+        SqlExpr::Cast { expr, data_type: DataType::Interval { .. }, .. } => match expr.as_ref() {
+            SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
+                Some(text.trim().to_owned())
+            }
+            _ => None,
+        },
+        SqlExpr::Nested(inner) => interval_text(inner),
+        // `standard` has made this of `INTERVAL (3 + 4) DAY`.
+        SqlExpr::BinaryOp { left, op: BinaryOperator::Multiply, right } => {
+            let times = integer(left)?;
+            let text = interval_text(right)?;
+            let (number, unit) = text.split_once(' ')?;
+            Some(format!("{} {unit}", number.parse::<i64>().ok()?.checked_mul(times)?))
+        }
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Where this stands on the road of a query: after parsing, before `frames`. DataFusion (55.2)
 //! forgets the window that another one names, whether there is one or not, and knows no named
-//! windows in an ORDER BY.
+//! windows in an ORDER BY and in QUALIFY.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -41,15 +41,7 @@ impl VisitorMut for NamedWindows {
             Ok(known) => known,
             Err(error) => return ControlFlow::Break(error),
         };
-        visit_outer_expressions_mut(order, |expr| {
-            if let SqlExpr::Function(function) = expr
-                && let Some(WindowType::NamedWindow(name)) = &function.over
-                && let Some(window) = known.get(&key(name))
-            {
-                function.over = Some(WindowType::WindowSpec(window.clone()));
-            }
-            inherited(expr, &known)
-        })
+        visit_outer_expressions_mut(order, |expr| written_out(expr, &known))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
@@ -59,7 +51,7 @@ impl VisitorMut for NamedWindows {
         };
         if !known.is_empty() {
             visit_outer_expressions_mut(&mut select.projection, |expr| inherited(expr, &known))?;
-            visit_outer_expressions_mut(&mut select.qualify, |expr| inherited(expr, &known))?;
+            visit_outer_expressions_mut(&mut select.qualify, |expr| written_out(expr, &known))?;
         }
         ControlFlow::Continue(())
     }
@@ -86,6 +78,17 @@ fn known_windows(select: &mut Select) -> Result<Known> {
 
 fn key(name: &Ident) -> String {
     name.value.to_lowercase()
+}
+
+/// Writes the window of `OVER w` out, too.
+fn written_out(expr: &mut SqlExpr, known: &Known) -> ControlFlow<Error> {
+    if let SqlExpr::Function(function) = expr
+        && let Some(WindowType::NamedWindow(name)) = &function.over
+        && let Some(window) = known.get(&key(name))
+    {
+        function.over = Some(WindowType::WindowSpec(window.clone()));
+    }
+    inherited(expr, known)
 }
 
 fn inherited(expr: &mut SqlExpr, known: &Known) -> ControlFlow<Error> {

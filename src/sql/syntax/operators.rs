@@ -78,6 +78,9 @@ fn call(expr: &mut Expr) {
         BinaryOperator::DuckIntegerDivide => {
             *expr = function_call("intdiv", vec![take(left), take(right)]);
         }
+        BinaryOperator::PGOverlap => {
+            *expr = function_call("list_has_any", vec![take(left), take(right)]);
+        }
         _ => {}
     }
 }

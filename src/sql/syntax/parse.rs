@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    array_queries, chains, date_parts, dialect, file_functions, frames, from_first,
-    function_aliases, ignored, join_words, limit_by, macros, misspelt, named_windows, nesting,
-    operators, order_names, output_names, precedence, qualified, quantified, recursive, repeated,
-    row_values, samples, shadowed, short_forms, show, similar, size, slices, sql_of, standard,
-    table_functions, underscores, values,
+    array_queries, chains, changing, column_aliases, date_parts, dialect, file_functions, frames,
+    from_first, function_aliases, ignored, join_words, limit_by, macros, misspelt, named_windows,
+    nesting, operators, order_names, outer_names, output_names, precedence, qualified, quantified,
+    recursive, repeated, row_values, samples, shadowed, short_forms, show, similar, size, slices,
+    sql_of, standard, table_functions, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -208,7 +208,8 @@ fn corrected(
         let written = written.next();
         let view = CreatedView::of(&statement, written.as_ref().unwrap_or(&text));
         // Words of ours are none of the statement as it is written.
-        if let Some(written) = written.filter(|_| text.contains("sty__")) {
+        let has_ours = text.contains("sty__") || text.contains(short_forms::ASOF);
+        if let Some(written) = written.filter(|_| has_ours) {
             text = written;
         }
         if let Some(sql) = sql_of(&mut statement) {
@@ -216,6 +217,7 @@ fn corrected(
             nesting::check(sql)?;
             size::check(sql)?;
             ignored::refuse(sql)?;
+            changing::reword(sql)?;
             from_first::complete(sql);
             join_words::reword(sql)?;
             show::reword(sql);
@@ -230,7 +232,9 @@ fn corrected(
             samples::as_queries(sql)?;
             file_functions::as_names(sql);
             table_functions::name_columns(sql);
+            outer_names::keep(sql);
             values::as_selects(sql);
+            column_aliases::in_from(sql);
             function_aliases::translate(sql);
             date_parts::as_calls(sql);
             macros::expand(sql)?;

@@ -18,6 +18,7 @@ use crate::sql::syntax::folded;
 use crate::sql::syntax::rewrite::bare;
 use crate::sql::syntax::short_forms::{KEYS, ON, PIVOT, UNPIVOT, UNPIVOT_NULLS, USING};
 use crate::sql::syntax::sites::{plain, query};
+use crate::sql::syntax::standard::name_subqueries;
 use crate::sql::walks::{function_call, visit_expressions, visit_outer_expressions_mut};
 
 /// A table or a query, turned.
@@ -87,13 +88,10 @@ pub(in crate::sql) fn first(select: &Select) -> Result<Option<Turned>> {
 
 /// Puts a query in the place of the first turned table of a SELECT.
 pub(in crate::sql) fn replace_first(select: &mut Select, query: &Query) {
-    let all = select.from.iter_mut().flat_map(|from| {
+    let mut all = select.from.iter_mut().flat_map(|from| {
         std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|j| &mut j.relation))
     });
-    for table in all {
-        if !is_turned(table) {
-            continue;
-        }
+    if let Some(table) = all.find(|table| is_turned(table)) {
         let alias = match table {
             TableFactor::Pivot { alias, .. }
             | TableFactor::Unpivot { alias, .. }
@@ -102,8 +100,8 @@ pub(in crate::sql) fn replace_first(select: &mut Select, query: &Query) {
         };
         let subquery = Box::new(query.clone());
         *table = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
-        return;
     }
+    name_subqueries(select);
 }
 
 fn read(table: &TableFactor) -> Result<Turned> {
@@ -116,9 +114,13 @@ fn read(table: &TableFactor) -> Result<Turned> {
             default_on_null,
             ..
         } => {
-            if default_on_null.is_some() || matches!(value_source, PivotValueSource::Subquery(_)) {
+            let has_no_list = match value_source {
+                PivotValueSource::Any(order) => !order.is_empty(),
+                other => matches!(other, PivotValueSource::Subquery(_)),
+            };
+            if default_on_null.is_some() || has_no_list {
                 return Err(Error::Unsupported(
-                    "PIVOT takes a list of values, and no DEFAULT ON NULL; write \
+                    "PIVOT takes a list of values, and no DEFAULT ON NULL or ANY ORDER BY; write \
                      PIVOT t ON key USING aggregate for all values that there are"
                         .into(),
                 ));

@@ -1,6 +1,6 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL, WITH before INSERT, intervals of quarters, joined subqueries without a name, LIKE
+//! ORDER BY ALL, intervals of quarters, joined subqueries without a name, LIKE
 //! with an ESCAPE, TRUNCATE, and words of CREATE VIEW that are not DataFusion's to follow
 //! (`parse::CreatedView`).
 //!
@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DateTimeField, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, GroupByWithModifier, Ident, Interval, LimitClause, OrderByKind, Query, Select,
     SelectItem, SetExpr, SetQuantifier, Statement, TableAlias, TableFactor, TableWithJoins,
-    Truncate, TruncateTableTarget, Value, ValueWithSpan, Visitor, VisitorMut,
+    Truncate, TruncateTableTarget, UnaryOperator, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -42,37 +42,12 @@ pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
                 *statement = delete;
             }
         }
-        Statement::Query(query) => {
-            if let Some(insert) = insert_of(query) {
-                *statement = insert;
-            }
-        }
         _ => {}
     }
     match visit_mut(statement, &mut Rewording) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
-}
-
-/// `WITH x AS (…) INSERT INTO t SELECT …` as `INSERT INTO t WITH x AS (…) SELECT …`.
-fn insert_of(query: &mut Query) -> Option<Statement> {
-    if !matches!(query.body.as_ref(), SetExpr::Insert(_)) {
-        return None;
-    }
-    let with = query.with.take()?;
-    let SetExpr::Insert(statement) = query.body.as_mut() else { return None };
-    let Statement::Insert(insert) = statement else { return None };
-    let source = insert.source.as_mut()?;
-    match &mut source.with {
-        // Those of the query itself come later, and may read these.
-        Some(own) => {
-            own.recursive |= with.recursive;
-            own.cte_tables.splice(0..0, with.cte_tables);
-        }
-        none => *none = Some(with),
-    }
-    Some(statement.clone())
 }
 
 struct Rewording;
@@ -108,6 +83,7 @@ impl VisitorMut for Rewording {
         {
             *expr = product;
         }
+        negate_interval(expr);
         match literals::reword(expr) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -151,6 +127,17 @@ fn product(interval: &mut Interval) -> Option<Expr> {
     Some(times(number, interval))
 }
 
+/// `-INTERVAL '1 day 2 hours'` is less by both: DataFusion puts the sign before the text of an
+/// interval that has no parentheses.
+fn negate_interval(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } = expr
+        && matches!(operand.as_ref(), Expr::Interval(_))
+    {
+        let interval = std::mem::replace(operand.as_mut(), Expr::value(Value::Null));
+        *operand.as_mut() = Expr::Nested(Box::new(interval));
+    }
+}
+
 fn times(number: Box<Expr>, interval: &Interval) -> Expr {
     Expr::Nested(Box::new(Expr::BinaryOp {
         left: Box::new(Expr::Nested(number)),
@@ -170,7 +157,7 @@ fn order_by_all(query: &mut Query) {
 }
 
 /// How many columns a query has, if its text tells.
-fn width(body: &SetExpr) -> Option<usize> {
+pub(super) fn width(body: &SetExpr) -> Option<usize> {
     let is_one = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
             !columns::has_call_expr(expr)
@@ -195,13 +182,15 @@ fn width(body: &SetExpr) -> Option<usize> {
 }
 
 /// Gives subqueries names that are joined and have none: DataFusion refuses columns without a table
-/// beside others of the same name. The names are DuckDB's.
-fn name_subqueries(select: &mut Select) {
+/// beside others of the same name. So are those that are filtered after grouping, where it takes a
+/// column without a table for the output of that name (`resolve_aliases_to_exprs`). The names are
+/// DuckDB's.
+pub(super) fn name_subqueries(select: &mut Select) {
     let is_alone = match &*select.from {
         [one] => one.joins.is_empty() && matches!(one.relation, TableFactor::Derived { .. }),
         _ => false,
     };
-    if is_alone {
+    if is_alone && select.having.is_none() && select.qualify.is_none() {
         return;
     }
     let mut count = 0;

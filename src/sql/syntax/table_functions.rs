@@ -7,6 +7,7 @@
 //! has this word. Names of functions are in small letters there, and their arguments constants.
 //! Here a name has any case, and a call that reads columns of the tables before it, or of a query
 //! around it, becomes a LATERAL subquery over the list that the function of this name makes.
+//! Several lists, `unnest(a, b)`, stand side by side, the shorter ones with nulls behind them.
 //! `numbers(n)` and `numbers(first, n)` of ClickHouse are a range whose column is called `number`.
 
 use std::collections::HashSet;
@@ -96,27 +97,11 @@ impl VisitorMut for Names {
         ControlFlow::Continue(())
     }
 
-    /// A column of a table around a LATERAL subquery has its own name in there.
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, args: Some(_), .. } = table
             && let [ObjectNamePart::Identifier(name)] = name.0.as_mut_slice()
         {
             name.value = folded(name);
-        }
-        if let TableFactor::Derived { lateral: true, subquery, .. } = table {
-            for_each_select(&mut subquery.body, &mut |select| {
-                for item in &mut select.projection {
-                    let SelectItem::UnnamedExpr(expr) = item else { continue };
-                    let alias = match expr {
-                        Expr::CompoundIdentifier(parts) => parts.last().cloned(),
-                        Expr::Identifier(name) => Some(name.clone()),
-                        _ => None,
-                    };
-                    if let Some(alias) = alias {
-                        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-                    }
-                }
-            });
         }
         ControlFlow::Continue(())
     }
@@ -166,31 +151,33 @@ fn reads_columns(args: &Vec<FunctionArg>) -> bool {
 /// `LATERAL (SELECT unnest(rows) FROM (SELECT list AS rows) …)`.
 fn lateral(
     function: &str,
-    list: Option<&Expr>,
     given: &TableFunctionArgs,
     alias: Option<TableAlias>,
 ) -> Option<TableFactor> {
-    let list = match list {
-        Some(list) => list.clone(),
-        None => {
-            let argument = |arg: &FunctionArg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            };
-            function_call(function, given.args.iter().map(argument).collect::<Option<_>>()?)
-        }
+    let argument = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
     };
-    let text = "SELECT unnest(sty__list) FROM (SELECT sty__list AS sty__list) AS sty__lists";
-    let Statement::Query(mut query) = parsed(text)? else { return None };
+    let mut lists: Vec<Expr> = given.args.iter().map(argument).collect::<Option<_>>()?;
+    if function != UNNEST {
+        lists = vec![function_call(function, lists)];
+    }
+    let names: Vec<String> = (0..lists.len()).map(|at| format!("sty__list{at}")).collect();
+    let each =
+        |write: &dyn Fn(&String) -> String| names.iter().map(write).collect::<Vec<_>>().join(", ");
+    let (unnested, named) =
+        (each(&|name| format!("unnest({name})")), each(&|name| format!("{name} AS {name}")));
+    let text = format!("SELECT {unnested} FROM (SELECT {named}) AS sty__lists");
+    let Statement::Query(mut query) = parsed(&text)? else { return None };
     let SetExpr::Select(outer) = query.body.as_mut() else { return None };
     let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {
         return None;
     };
     let SetExpr::Select(inner) = subquery.body.as_mut() else { return None };
-    let SelectItem::ExprWithAlias { expr, .. } = inner.projection.first_mut()? else {
-        return None;
-    };
-    *expr = list;
+    for (item, list) in inner.projection.iter_mut().zip(lists) {
+        let SelectItem::ExprWithAlias { expr, .. } = item else { return None };
+        *expr = list;
+    }
     // Without another name, the column of a series is called `value`.
     let alias = alias.unwrap_or_else(|| TableAlias {
         explicit: true,
@@ -228,7 +215,7 @@ fn used_names(query: &Query) -> UsedNames {
     used
 }
 
-/// The name of the function that makes a table of one column.
+/// The name of the function that makes a table of one column, or `unnest` of several lists.
 fn function(table: &TableFactor) -> Option<String> {
     let TableFactor::Table { name, args: Some(TableFunctionArgs { args, settings: None }), .. } =
         table
@@ -237,7 +224,7 @@ fn function(table: &TableFactor) -> Option<String> {
     };
     let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
     let name = folded(name);
-    let is_list = name == UNNEST && args.len() == 1;
+    let is_list = name == UNNEST && !args.is_empty();
     (is_list || SERIES.contains(&name.as_str())).then_some(name)
 }
 
@@ -294,12 +281,12 @@ fn name_column(table: &mut TableFactor, used: &UsedNames, has_value: bool) {
     }
     let Some(function) = function(table) else { return };
     let TableFactor::Table { args: Some(given), alias, .. } = table else { return };
-    let list = match given.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] if function == UNNEST => {
-            Some(list.clone())
-        }
+    let list = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(list)) => Some(list.clone()),
         _ => None,
     };
+    let lists: Option<Vec<Expr>> =
+        given.args.iter().map(list).collect::<Option<Vec<_>>>().filter(|_| function == UNNEST);
     if alias.as_ref().is_none_or(|alias| alias.columns.is_empty()) {
         let name = alias.as_ref().map_or_else(|| function.clone(), |alias| folded(&alias.name));
         let is_used = |table: Option<&str>, column: &str| {
@@ -309,7 +296,7 @@ fn name_column(table: &mut TableFactor, used: &UsedNames, has_value: bool) {
         let column = match () {
             () if called_as_function => Some(&function),
             () if is_used(None, &name) => Some(&name),
-            () => (list.is_some() || !has_value).then_some(&function),
+            () => (lists.is_some() || !has_value).then_some(&function),
         };
         if let Some(column) = column {
             let columns =
@@ -323,19 +310,30 @@ fn name_column(table: &mut TableFactor, used: &UsedNames, has_value: bool) {
             }
         }
     }
+    if let (Some(lists), Some(alias)) = (&lists, alias.as_mut()) {
+        name_others(lists.len(), &mut alias.columns);
+    }
     if reads_columns(&given.args)
-        && let Some(rows) = lateral(&function, list.as_ref(), given, alias.take())
+        && let Some(rows) = lateral(&function, given, alias.take())
     {
         *table = rows;
         return;
     }
-    if let Some(list) = list {
+    if let Some(array_exprs) = lists {
         *table = TableFactor::UNNEST {
             alias: alias.take(),
-            array_exprs: vec![list],
+            array_exprs,
             with_offset: false,
             with_offset_alias: None,
             with_ordinality: false,
         };
+    }
+}
+
+/// Names the columns of further lists: `unnest_1` is that of the second one.
+fn name_others(lists: usize, columns: &mut Vec<TableAliasColumnDef>) {
+    for at in columns.len()..lists {
+        let name = if at == 0 { UNNEST.to_owned() } else { format!("{UNNEST}_{at}") };
+        columns.push(TableAliasColumnDef { name: Ident::new(name), data_type: None });
     }
 }

@@ -1,14 +1,17 @@
-//! Rewrites `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`.
+//! Rewrites `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`, and gives
+//! texts the type of the column that they are in: `VALUES (DATE '2020-01-01'), ('2021-01-01')`.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) plans subqueries in
 //! VALUES, and columns of the query around them, and then fails on them; and it refuses VALUES as
-//! the subquery of IN. Several rows become a UNION ALL in the same order.
+//! the subquery of IN. Several rows become a UNION ALL in the same order. Beside a date, a time, an
+//! interval or a cast, a literal in quotes is one of that type, as in PostgreSQL; DataFusion
+//! refuses it.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor,
-    Value, Values, Visitor, VisitorMut,
+    CastKind, DataType, Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier,
+    Statement, TableFactor, Value, ValueWithSpan, Values, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -20,15 +23,23 @@ const ROW: &str = "sty__row";
 
 /// Rewrites all VALUES that contain a subquery or a column, or are the subquery of an IN.
 pub(in crate::sql) fn as_selects(statement: &mut Statement) {
-    let _ = visit_mut(statement, &mut AsSelects);
+    // The values of an INSERT get the types of the table's columns.
+    let are_inserted = matches!(statement, Statement::Insert(_));
+    let _ = visit_mut(statement, &mut AsSelects { are_inserted });
 }
 
-struct AsSelects;
+struct AsSelects {
+    /// Whether the next query is that of an INSERT.
+    are_inserted: bool,
+}
 
 impl VisitorMut for AsSelects {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if !std::mem::take(&mut self.are_inserted) {
+            type_texts_in(&mut query.body);
+        }
         if let SetExpr::Values(values) = query.body.as_ref()
             && must_be_selected(values)
             && let [_, _, ..] = values.rows.as_slice()
@@ -50,6 +61,53 @@ impl VisitorMut for AsSelects {
             subquery.body = query.body;
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Types the texts in VALUES, also among the operands of UNION and the like.
+fn type_texts_in(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) => type_texts(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            type_texts_in(left);
+            type_texts_in(right);
+        }
+        _ => {}
+    }
+}
+
+/// Casts the texts of each column to the type that another row says.
+fn type_texts(values: &mut Values) {
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    let is_text = |value: &Expr| {
+        matches!(value, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+    };
+    for column in 0..width {
+        let mut all = values.rows.iter().filter_map(|row| row.content.get(column));
+        let Some(data_type) = all.find_map(said_type) else { continue };
+        let all = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+        for text in all.filter(|value| is_text(value)) {
+            *text = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(text.clone()),
+                data_type: data_type.clone(),
+                array: false,
+                format: None,
+            };
+        }
+    }
+}
+
+/// The type that a value itself says.
+fn said_type(value: &Expr) -> Option<DataType> {
+    match value {
+        Expr::TypedString(typed) => Some(typed.data_type.clone()),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. } => {
+            Some(data_type.clone())
+        }
+        Expr::Interval(_) => Some(DataType::Interval { fields: None, precision: None }),
+        Expr::Nested(inner) => said_type(inner),
+        _ => None,
     }
 }
 

@@ -11,8 +11,15 @@ use crate::error::Error;
 use crate::sql::walks::visit_expressions;
 
 /// Their names.
-pub(in crate::sql) const NAMES: [&str; 6] =
-    ["file_row_index", "gen_random_uuid", "input_file_name", "rand", "random", "uuid"];
+pub(in crate::sql) const NAMES: [&str; 7] = [
+    "current_setting",
+    "file_row_index",
+    "gen_random_uuid",
+    "input_file_name",
+    "rand",
+    "random",
+    "uuid",
+];
 
 /// How many calls of them there are in a tree.
 pub(in crate::sql) fn calls(tree: &impl Visit) -> usize {

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
@@ -38,21 +38,20 @@ impl TypePlanner for SqlTypes {
 fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
     match sql_type {
         SqlType::Timestamp(digits, zone) => {
-            let unit = match digits {
-                Some(0) => TimeUnit::Second,
-                Some(3) => TimeUnit::Millisecond,
-                None | Some(6) => TimeUnit::Microsecond,
-                Some(9) => TimeUnit::Nanosecond,
-                _ => return None,
-            };
             let has_zone = matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
-            Some(DataType::Timestamp(unit, has_zone.then(|| UTC.into())))
+            Some(DataType::Timestamp(unit_of(*digits)?, has_zone.then(|| UTC.into())))
         }
+        // PostgreSQL's long names, which `pg_dump` writes.
+        SqlType::Character(_) | SqlType::CharacterVarying(_) | SqlType::CharVarying(_) => {
+            Some(DataType::Utf8View)
+        }
+        SqlType::Dec(ExactNumberInfo::Precision(digits)) => decimal(*digits, 0),
+        SqlType::Dec(ExactNumberInfo::PrecisionAndScale(digits, scale)) => decimal(*digits, *scale),
         SqlType::Blob(None)
         | SqlType::Binary(None)
         | SqlType::Varbinary(None)
         | SqlType::Bytes(None) => Some(DataType::Binary),
-        SqlType::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        SqlType::Datetime(digits) => Some(DataType::Timestamp(unit_of(*digits)?, None)),
         SqlType::Datetime64(digits, zone) => {
             let unit = match digits {
                 0 => TimeUnit::Second,
@@ -92,6 +91,24 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
     }
 }
 
+/// The unit of a timestamp of so many digits of a second, or of none that are given.
+fn unit_of(digits: Option<u64>) -> Option<TimeUnit> {
+    Some(match digits {
+        Some(0) => TimeUnit::Second,
+        Some(3) => TimeUnit::Millisecond,
+        None | Some(6) => TimeUnit::Microsecond,
+        Some(9) => TimeUnit::Nanosecond,
+        _ => return None,
+    })
+}
+
+fn decimal(digits: u64, scale: i64) -> Option<DataType> {
+    let (digits, scale) = (u8::try_from(digits).ok()?, i8::try_from(scale).ok()?);
+    let fits =
+        (1..=DECIMAL128_MAX_PRECISION).contains(&digits) && (0..=digits as i8).contains(&scale);
+    fits.then_some(DataType::Decimal128(digits, scale))
+}
+
 /// Types whose names the parser does not know.
 fn named(name: &ObjectName) -> Option<DataType> {
     let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
@@ -105,7 +122,7 @@ fn named(name: &ObjectName) -> Option<DataType> {
         "float4" => DataType::Float32,
         "float8" => DataType::Float64,
         "bool" => DataType::Boolean,
-        "text" | "varchar" => DataType::Utf8View,
+        "text" | "varchar" | "bpchar" => DataType::Utf8View,
         "date" => DataType::Date32,
         "timestamp" => timestamp(TimeUnit::Microsecond),
         "int16" => DataType::Int16,

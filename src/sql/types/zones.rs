@@ -35,7 +35,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, VisitMut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType as SqlType, Expr as SqlExpr, TimezoneInfo, VisitMut,
+};
 
 use crate::sql::walks::{
     any_expression, function_call, rewrite_plan, rewrite_up, rewrite_where, visit_expressions_mut,
@@ -45,16 +47,43 @@ use crate::sql::walks::{
 pub(in crate::sql) const UTC: &str = "UTC";
 /// The name of the function, as in PostgreSQL and DuckDB.
 const TIMEZONE: &str = "timezone";
+/// The functions that give the present instant.
+const NOW: [&str; 3] = ["now", "current_timestamp", "get_current_timestamp"];
 
 /// Writes `AT TIME ZONE` as a function, in an expression or in anything that contains expressions.
 pub(in crate::sql) fn rewrite_at_time_zone(tree: &mut impl VisitMut) {
     let _ = visit_expressions_mut(tree, |expr| {
         if let SqlExpr::AtTimeZone { timestamp, time_zone } = expr {
-            let arguments = vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()];
-            *expr = function_call(TIMEZONE, arguments);
+            let mut time = timestamp.as_ref().clone();
+            if is_now(&time) {
+                time = SqlExpr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(SqlExpr::Nested(Box::new(time))),
+                    data_type: SqlType::Timestamp(None, TimezoneInfo::Tz),
+                    array: false,
+                    format: None,
+                };
+            }
+            *expr = function_call(TIMEZONE, vec![time_zone.as_ref().clone(), time]);
         }
         ControlFlow::<()>::Continue(())
     });
+}
+
+/// Whether an expression is the present instant, or so long before or after it. Its value is a
+/// local time in UTC while the session has no zone.
+fn is_now(expr: &SqlExpr) -> bool {
+    match expr {
+        SqlExpr::Nested(inner) => is_now(inner),
+        SqlExpr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } => {
+            is_now(left) && !is_now(right)
+        }
+        SqlExpr::Function(call) => {
+            let name = call.name.to_string();
+            NOW.iter().any(|known| name.eq_ignore_ascii_case(known))
+        }
+        _ => false,
+    }
 }
 
 /// `timezone(zone, timestamp)`.
@@ -178,12 +207,24 @@ fn convert<T: ArrowTimestampType>(
     })
 }
 
+/// The zone of a name, in any case of letters.
 fn parse_zone(name: &str) -> DataFusionResult<Tz> {
-    name.parse().map_err(|_| {
+    let known = |name: &str| name.parse().ok();
+    let zone = known(name).or_else(|| known(as_written(name)?));
+    zone.ok_or_else(|| {
         exec_datafusion_err!(
             "there is no time zone '{name}'; zones are like 'Europe/Brussels' or '+02:00'"
         )
     })
+}
+
+/// A zone as the database of zones writes it; `Z` is UTC.
+fn as_written(name: &str) -> Option<&'static str> {
+    if name.eq_ignore_ascii_case("z") {
+        return Some(UTC);
+    }
+    let mut zones = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
+    zones.find(|zone| zone.eq_ignore_ascii_case(name))
 }
 
 /// The offset of a zone from UTC at a local time.

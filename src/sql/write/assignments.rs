@@ -24,18 +24,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Insert, ObjectNamePart, Query, Select,
-    SetExpr, Statement as SqlStatement, TableFactor,
+    Assignment, AssignmentTarget, CreateTable, Insert, ObjectNamePart, Query, SetExpr,
+    Statement as SqlStatement,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, DataType, Schema};
-use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::marks::{mark, unmarked};
 use crate::sql::syntax::{scopes, whole_rows};
 use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::has_part;
+use crate::sql::write::joining::{self, parse_query, plan_sql};
 
 /// Plans a statement. Rows to be stored have the types of their query.
 pub(in crate::sql) async fn plan(
@@ -51,8 +50,21 @@ pub(in crate::sql) async fn plan_resolved(
     state: &SessionState,
     statement: &Statement,
 ) -> Result<LogicalPlan> {
-    let Statement::Statement(parsed) = statement else {
-        return whole_rows::plan(state, statement).await;
+    let parsed = match statement {
+        Statement::Statement(parsed) => parsed,
+        Statement::Explain(explain) => {
+            let query = match explain.statement.as_ref() {
+                Statement::Statement(sql) => joining::explained(sql)?,
+                _ => None,
+            };
+            let Some(query) = query else { return whole_rows::plan(state, statement).await };
+            let mut explain = explain.clone();
+            *explain.statement = Statement::Statement(Box::new(query));
+            let explain = Statement::Explain(explain);
+            let resolved = scopes::resolve(state, &explain).await?;
+            return whole_rows::plan(state, resolved.as_ref().unwrap_or(&explain)).await;
+        }
+        _ => return whole_rows::plan(state, statement).await,
     };
     match parsed.as_ref() {
         SqlStatement::Insert(insert) => match source_query(insert) {
@@ -62,6 +74,12 @@ pub(in crate::sql) async fn plan_resolved(
             }
             None => plan_sql(state, SqlStatement::Insert(with_marks(insert))).await,
         },
+        // Whether it is one of the session is seen to once it is planned.
+        SqlStatement::CreateTable(create) if create.temporary => {
+            let lasting = CreateTable { temporary: false, ..create.clone() };
+            let lasting = Statement::Statement(Box::new(SqlStatement::CreateTable(lasting)));
+            Box::pin(plan_resolved(state, &lasting)).await
+        }
         SqlStatement::CreateTable(create) if !create.columns.is_empty() => {
             let mut shell = create.clone();
             let Some(query) = shell.query.take() else {
@@ -72,50 +90,18 @@ pub(in crate::sql) async fn plan_resolved(
         }
         SqlStatement::Update(update) => {
             check_targets(&update.assignments)?;
+            if let Some(plan) = joining::update(state, update).await? {
+                return Ok(plan);
+            }
             let mut marked = update.clone();
             marked.assignments.iter_mut().for_each(|assignment| mark(&mut assignment.value));
             plan_sql(state, SqlStatement::Update(marked)).await
         }
-        SqlStatement::Delete(delete) => match with_alias(delete) {
-            Some((delete, rows)) => delete_rows(state, delete, rows).await,
+        SqlStatement::Delete(delete) => match joining::delete(state, delete).await? {
+            Some(plan) => Ok(plan),
             None => whole_rows::plan(state, statement).await,
         },
         _ => whole_rows::plan(state, statement).await,
-    }
-}
-
-/// A DELETE from a table with an alias, which DataFusion (55.2) forgets: the DELETE of all rows,
-/// and the query for those that are meant.
-fn with_alias(delete: &Delete) -> Option<(Delete, Select)> {
-    let mut all = delete.clone();
-    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &mut all.from;
-    let [table] = from.as_mut_slice() else { return None };
-    let meant = table.clone();
-    match &mut table.relation {
-        TableFactor::Table { alias: alias @ Some(_), .. } if delete.limit.is_none() => {
-            *alias = None
-        }
-        _ => return None,
-    }
-    let mut rows = parse_query("SELECT *").ok()?.body.as_select()?.clone();
-    rows.from = vec![meant];
-    rows.selection = all.selection.take();
-    Some((all, rows))
-}
-
-/// A DELETE of the rows of a query, whose plan is a filter over a table: it selects whole rows.
-async fn delete_rows(state: &SessionState, delete: Delete, rows: Select) -> Result<LogicalPlan> {
-    let mut query = parse_query("SELECT *")?;
-    *query.body = SetExpr::Select(Box::new(rows));
-    let rows = plan_sql(state, SqlStatement::Query(Box::new(query))).await?;
-    match plan_sql(state, SqlStatement::Delete(delete)).await? {
-        LogicalPlan::Dml(planned) => Ok(LogicalPlan::Dml(DmlStatement::new(
-            planned.table_name,
-            planned.target,
-            planned.op,
-            Arc::new(rows),
-        ))),
-        _ => plan_err!("a DELETE of this form"),
     }
 }
 
@@ -136,10 +122,6 @@ fn check_targets(assignments: &[Assignment]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-async fn plan_sql(state: &SessionState, statement: SqlStatement) -> Result<LogicalPlan> {
-    whole_rows::plan(state, &Statement::Statement(Box::new(statement))).await
 }
 
 /// The query whose rows an INSERT adds; `None` where they are VALUES.
@@ -189,13 +171,6 @@ async fn insert_rows(
         planned.op,
         Arc::new(input),
     )))
-}
-
-fn parse_query(sql: &str) -> Result<Query> {
-    match Parser::parse_sql(&StylobateDialect::new(sql.len()), sql)?.pop() {
-        Some(SqlStatement::Query(query)) => Ok(*query),
-        _ => plan_err!("{sql} is not a query"),
-    }
 }
 
 /// A CREATE TABLE of declared columns with the rows of a plan.

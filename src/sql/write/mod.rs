@@ -8,6 +8,10 @@
 pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod base;
 pub(in crate::sql) mod group;
+pub(in crate::sql) mod joined;
+pub(in crate::sql) mod joining;
+pub(in crate::sql) mod matched;
+pub(in crate::sql) mod matches;
 pub(in crate::sql) mod modify;
 pub(in crate::sql) mod row_answers;
 pub(in crate::sql) mod subqueries;
@@ -29,7 +33,7 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, load_batches};
 use crate::maintain::{abandon, replace_table, replacement, restore_replaced};
-use crate::model::{DataType, Schema};
+use crate::model::{Column, DataType, Schema};
 use crate::sql::convert::type_name;
 use crate::sql::write::base::Base;
 use crate::store::writer::missing_value;
@@ -177,6 +181,16 @@ pub(in crate::sql) fn with_table_names(
         arrays.push(array);
     }
     RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).or_invalid()
+}
+
+/// The same batch, in the types that queries of the table see.
+pub(in crate::sql) fn in_memory(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
+    let batch = with_table_names(batch, columns)?;
+    let cast = |(column, array): (&Column, &ArrayRef)| {
+        arrow_cast::cast(array, &column.data_type.to_arrow()).or_invalid()
+    };
+    let arrays = columns.columns().iter().zip(batch.columns()).map(cast);
+    RecordBatch::try_new(columns.to_arrow(), arrays.collect::<Result<_>>()?).or_invalid()
 }
 
 /// The columns of a new table, from those of a plan; `required` says by position which are NOT

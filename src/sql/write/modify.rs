@@ -2,7 +2,8 @@
 //!
 //! DataFusion plans the statement as a filter over a scan, and for an UPDATE a projection to all
 //! columns above it. Both are taken apart here and compiled for `maintain::modify`, which rewrites
-//! the segments that have such rows.
+//! the segments that have such rows. Subqueries are answered first (`subqueries`), and joins with
+//! other tables run first (`joined`).
 
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ use crate::sql::run::provider::{Conditions, StoreProvider};
 use crate::sql::run::table::StoreTable;
 use crate::sql::write::assignments::{as_exact_literal, without_cast};
 use crate::sql::write::base::{Base, Reads};
+use crate::sql::write::joined;
+use crate::sql::write::joining::is_scan;
 use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
 use crate::store::{Store, Table, TableWriter};
@@ -141,34 +144,49 @@ impl Modify {
             LogicalPlan::Filter(filter) => (Some(&filter.predicate), &filter.input),
             _ => (None, rows),
         };
-        check_scan(scan)?;
         condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
         let name = snapshot.table_name();
-        let mut base = Base::of(snapshot, Reads::Nothing);
-        for expr in condition.into_iter().chain(new.into_iter().flatten()) {
-            base = subqueries::reads(expr, name)?.into_iter().fold(base, Base::and);
-        }
         let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
-        let condition = match condition {
-            Some(condition) => {
-                Some(subqueries::with_answers(condition, scan.schema(), state, &memory).await?)
+        let mut base = Base::of(snapshot, Reads::Nothing);
+        let mut expressions = condition.into_iter().chain(new.into_iter().flatten());
+        let is_alone = is_scan(scan) && expressions.all(subqueries::are_independent);
+        let (condition, set, scan) = match is_alone {
+            true => {
+                for expr in condition.into_iter().chain(new.into_iter().flatten()) {
+                    base = subqueries::reads(expr, name)?.into_iter().fold(base, Base::and);
+                }
+                let condition = match condition {
+                    Some(condition) => {
+                        let schema = scan.schema();
+                        let answered = subqueries::with_answers(condition, schema, state, &memory);
+                        Some(answered.await?)
+                    }
+                    None => None,
+                };
+                let set = match new {
+                    Some(new) => Some(changes(new, scan, schema, state, &memory).await?),
+                    None => None,
+                };
+                (condition, set, Arc::clone(scan))
             }
-            None => None,
+            false => {
+                let found = joined::found(new, rows, schema, state, &memory).await?;
+                base = base.and(Reads::of(&found.question, name)?);
+                (Some(found.condition), found.set, found.scan)
+            }
         };
+        if is_update && set.is_none() {
+            return Err(Error::Unsupported("an UPDATE of this form".into()));
+        }
         let (Conditions { columns, conditions }, rows) = match condition {
-            Some(condition) => conditions(condition, scan, &provider.table, state)?,
+            Some(condition) => conditions(condition, &scan, &provider.table, state)?,
             None => (Conditions::default(), RemoteRows::All),
-        };
-        let set = match (is_update, new) {
-            (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
-            (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
-            (false, _) => None,
         };
         #[cfg(feature = "cluster")]
         let remote = match provider.table.is_here() {
             true => None,
             false => {
-                let set = set.as_ref().map(|set| projection(set, scan)).transpose()?;
+                let set = set.as_ref().map(|set| projection(set, &scan)).transpose()?;
                 Some(RemoteChange { table: Arc::clone(&provider.table), rows, set })
             }
         };
@@ -227,19 +245,6 @@ impl Modify {
         let options = ModifyOptions { memory_limit: limit, ..options.clone() };
         let (_, report) = modify(table, writer, &self.modification, &options)?;
         Ok(report.rows)
-    }
-}
-
-/// Checks that the rows are those of the table alone.
-fn check_scan(plan: &LogicalPlan) -> Result<()> {
-    match plan {
-        LogicalPlan::TableScan(_) => Ok(()),
-        LogicalPlan::SubqueryAlias(alias) => check_scan(&alias.input),
-        other => Err(Error::Unsupported(format!(
-            "DELETE and UPDATE take one table, without {}; select the rows by a condition on its \
-             columns",
-            other.display()
-        ))),
     }
 }
 

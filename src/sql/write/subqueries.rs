@@ -4,7 +4,7 @@
 //! `id IN (SELECT …)` becomes a list of values or a lookup in a set of them, `EXISTS` becomes true
 //! or false, a scalar subquery its value, and `(a, b) IN (SELECT …)` a list of comparisons
 //! (`row_answers`). So statistics prune segments by the answers as they do by constants. A subquery
-//! that reads the row to be changed has no single answer, and is refused.
+//! that reads the row to be changed has no single answer: such a statement is a join (`joined`).
 //!
 //! There is one road for changed rows: the condition with the answers in it. Where subqueries look
 //! at the table that is being changed, a commit by somebody else in between has the statement
@@ -28,7 +28,7 @@ use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
-use crate::sql::walks::rewrite_up;
+use crate::sql::walks::{has_part, rewrite_up};
 use crate::sql::write::base::Reads;
 use crate::sql::write::row_answers::Compared;
 use crate::sql::write::value_set::{LISTED, ValueSet, is_among};
@@ -117,42 +117,44 @@ enum Answer {
 }
 
 fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
-    let (mut found, mut refused) = (Vec::new(), None);
-    let visited = expression.apply(|node| {
+    let mut found = Vec::new();
+    expression.apply(|node| {
         let (subquery, question) = match node {
-            Expr::ScalarSubquery(subquery) => (subquery, Question::Value),
+            Expr::ScalarSubquery(subquery) => (&subquery.subquery, Question::Value),
             Expr::Exists(exists) => match Compared::from_subquery(&exists.subquery.subquery) {
-                Some(compared) => {
-                    let question = Question::RowsWith(compared);
-                    found.push(Found { subquery: &exists.subquery.subquery, question });
-                    return Ok(TreeNodeRecursion::Continue);
-                }
-                None => (&exists.subquery, Question::Rows),
+                Some(compared) => (&exists.subquery.subquery, Question::RowsWith(compared)),
+                None => (&exists.subquery.subquery, Question::Rows),
             },
-            Expr::InSubquery(is_in) => (&is_in.subquery, Question::SetFor(&is_in.expr)),
-            Expr::SetComparison(_) => {
-                refused = Some(
-                    "a comparison with ANY or ALL rows of a subquery in DELETE or UPDATE; IN, or \
-                     min() and max() in the subquery, do the same",
-                );
-                return Ok(TreeNodeRecursion::Continue);
-            }
+            Expr::InSubquery(is_in) => (&is_in.subquery.subquery, Question::SetFor(&is_in.expr)),
             _ => return Ok(TreeNodeRecursion::Continue),
         };
-        if !subquery.outer_ref_columns.is_empty() {
-            refused = Some(
-                "a subquery in DELETE or UPDATE that reads the row to be changed; IN (SELECT …) \
-                 compares with that row from outside",
-            );
-        }
-        found.push(Found { subquery: &subquery.subquery, question });
+        found.push(Found { subquery, question });
         Ok(TreeNodeRecursion::Continue)
-    });
-    visited?;
-    match refused {
-        Some(what) => Err(Error::Unsupported(what.into())),
-        None => Ok(found),
-    }
+    })?;
+    Ok(found)
+}
+
+/// Whether an expression is a subquery, or a test that has one.
+pub(in crate::sql) fn is_subquery(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
+    )
+}
+
+/// Whether the subqueries of an expression can be answered before the rows to be changed are looked
+/// at.
+pub(in crate::sql) fn are_independent(expression: &Expr) -> bool {
+    !has_part(expression, |part| match part {
+        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        Expr::Exists(exists) => {
+            !exists.subquery.outer_ref_columns.is_empty()
+                && Compared::from_subquery(&exists.subquery.subquery).is_none()
+        }
+        Expr::InSubquery(is_in) => !is_in.subquery.outer_ref_columns.is_empty(),
+        Expr::SetComparison(_) => true,
+        _ => false,
+    })
 }
 
 /// Runs a plan, and calls `each` with the first column of each batch.

@@ -9,11 +9,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use datafusion::common::config::Dialect;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::logical_expr::{ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
@@ -119,6 +120,31 @@ impl Engines {
         self.collect(&self.decimals, sql)
     }
 
+    /// Whether DataFusion casts in a way that `sty` does not: doubles to the decimals beside them,
+    /// and times before 1970 to a coarser unit, up.
+    pub(crate) fn casts_otherwise(&self, sql: &str) -> bool {
+        let plan = self.runtime.block_on(async {
+            let (state, plan) = self.memory.sql(sql).await?.into_parts();
+            state.optimize(&plan)
+        });
+        let Ok(plan) = plan else { return false };
+        let mut found = false;
+        let walked = plan.apply_with_subqueries(|node| {
+            let schema = merge_schema(&node.inputs());
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Expr::Cast(cast) = expr
+                        && let Ok(from) = cast.expr.get_type(&schema)
+                    {
+                        found |= is_cast_otherwise(&from, cast.field.data_type());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        });
+        walked.is_ok() && found
+    }
+
     fn collect(&self, context: &SessionContext, sql: &str) -> Answer {
         let run = async {
             let (state, plan) = context.sql(sql).await?.into_parts();
@@ -130,6 +156,13 @@ impl Engines {
         let caught = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(run)));
         caught
             .map_or_else(|_| Err(PANIC.into()), |answer| answer.map_err(|error| error.to_string()))
+    }
+}
+
+fn is_cast_otherwise(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => to < from,
+        _ => from.is_floating() && to.is_decimal(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::expressions::{Maker, is_number};
 use super::statements::{Order, Statement};
 
 /// Whether sums of a type are exact.
-fn is_exact(t: &DataType) -> bool {
+pub(super) fn is_exact(t: &DataType) -> bool {
     t.is_integer() || matches!(t, DataType::Decimal { precision, .. } if *precision < 30)
 }
 

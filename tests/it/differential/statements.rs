@@ -2,6 +2,7 @@
 
 use super::expressions::Maker;
 use super::random::Random;
+use super::shapes::is_exact;
 use super::spelling::Spelling;
 use super::tables::Database;
 
@@ -220,7 +221,7 @@ impl Maker<'_> {
             true => format!(" FILTER (WHERE {})", self.condition(1)),
             false => String::new(),
         };
-        let call = match self.r.below(16) {
+        let call = match self.r.below(17) {
             0 | 1 => plain("count(*)".into()),
             2 => plain(format!("count({})", self.key(1))),
             3..=7 => {
@@ -233,6 +234,12 @@ impl Maker<'_> {
             13 => {
                 let arguments = [self.text(1), self.moment(1), format!("({})", self.condition(1))];
                 plain(format!("count(DISTINCT {})", self.r.choose(&arguments)))
+            }
+            // Equal keys have equal values.
+            14 => {
+                let x = self.name(is_exact).unwrap_or_else(|| "1".into());
+                let function = self.r.pick(&["first_value", "last_value"]);
+                plain(format!("{function}({x} ORDER BY {x}{})", self.direction()))
             }
             _ => return self.variance(&filter),
         };

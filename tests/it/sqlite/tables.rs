@@ -43,9 +43,7 @@ impl Tables {
             ["INSERT", "INTO", ..] => self.insert(sql),
             ["CREATE", "TABLE", ..] => self.create(sql),
             ["DROP", "TABLE", ..] => self.empty(sql),
-            ["CREATE" | "DROP", "VIEW", ..] => {
-                self.at_once(|both| both.ask(sql).into_iter().try_for_each(drop_rows))
-            }
+            ["CREATE" | "DROP", "VIEW", ..] => self.at_once(|both| drop_rows(both.change(sql))),
             [_, second, third, ..] => {
                 let table = if *second == "FROM" { third } else { second };
                 self.known.remove(&table.to_ascii_lowercase());

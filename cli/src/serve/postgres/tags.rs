@@ -21,7 +21,11 @@ pub(super) fn of_change(sql: &str, rows: Option<u64>) -> String {
         ("INSERT", _) => format!("INSERT 0 {count}"),
         ("DELETE" | "UPDATE" | "MERGE", _) => format!("{first} {count}"),
         ("CREATE", Some(count)) => format!("SELECT {count}"),
-        ("WITH" | "EXECUTE", Some(count)) => format!("INSERT 0 {count}"),
+        ("WITH", Some(count)) => match behind_with(words).as_str() {
+            "INSERT" => format!("INSERT 0 {count}"),
+            verb => format!("{verb} {count}"),
+        },
+        ("EXECUTE", Some(count)) => format!("INSERT 0 {count}"),
         ("TRUNCATE", _) => "TRUNCATE TABLE".to_owned(),
         ("CREATE" | "DROP" | "ALTER", _) => {
             for word in ["or", "replace", "temporary", "temp", "external", "unbounded"] {
@@ -32,6 +36,23 @@ pub(super) fn of_change(sql: &str, rows: Option<u64>) -> String {
         }
         _ => first,
     }
+}
+
+/// What a statement does behind its WITH, whose queries are in parentheses.
+fn behind_with(mut words: Words) -> String {
+    let mut depth = 0_usize;
+    while let Some(word) = words.next() {
+        match word {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let word = word.to_ascii_uppercase();
+        if depth == 0 && ["INSERT", "UPDATE", "DELETE"].contains(&word.as_str()) {
+            return word;
+        }
+    }
+    "INSERT".to_owned()
 }
 
 fn first(sql: &str) -> String {
@@ -78,6 +99,8 @@ mod tests {
         assert_eq!(of_rows("SHOW TABLES", 3), "SHOW");
         assert_eq!(of_change("insert into t values (1)", Some(1)), "INSERT 0 1");
         assert_eq!(of_change("-- x\nDELETE FROM t", Some(7)), "DELETE 7");
+        assert_eq!(of_change("WITH w AS (SELECT 1) DELETE FROM t", Some(7)), "DELETE 7");
+        assert_eq!(of_change("WITH w AS (SELECT 1) INSERT INTO t FROM w", Some(1)), "INSERT 0 1");
         assert_eq!(of_change("CREATE TABLE t AS SELECT 1", Some(1)), "SELECT 1");
         assert_eq!(of_change("CREATE TABLE t (a INT)", None), "CREATE TABLE");
         assert_eq!(of_change("create or replace view v as select 1", None), "CREATE VIEW");

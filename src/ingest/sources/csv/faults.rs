@@ -31,21 +31,23 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
             "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), \
-             or a quote missing?{}",
+             or a quote missing?{}{}",
             chunk.line_at(at),
             if found == 1 { "field" } else { "fields" },
             schema.columns.len(),
             char::from(schema.delimiter),
             comment_hint(chunk, at),
+            title_hint(schema, chunk, at, found),
         ),
         Fault::AfterQuote { at } => format!(
             "{file}: line {}: text after a closing quote; a quote inside a quoted field is written \
-             twice: {quote}{quote}",
+             twice: {quote}{quote}; if quotes are text like any other: --quote none",
             chunk.line_at(at)
         ),
         Fault::Unterminated { at } => {
             format!(
-                "{file}: line {}: a quoted field starts here and does not end in the file",
+                "{file}: line {}: a quoted field starts here and does not end in the file; if quotes \
+                 are text like any other: --quote none",
                 chunk.line_at(at)
             )
         }
@@ -58,6 +60,16 @@ fn comment_hint(chunk: &CsvChunk, at: usize) -> &'static str {
     match is_first || chunk.text.get(at) == Some(&b'#') {
         true => " If lines that begin with # are no rows: --comment '#'",
         false => "",
+    }
+}
+
+/// What to do about a title above the names: lines of one field, from which the columns are.
+fn title_hint(schema: &CsvSchema, chunk: &CsvChunk, at: usize, found: usize) -> String {
+    let before = chunk.line_at(at).saturating_sub(1);
+    let is_title = chunk.number == 0 && schema.columns.len() == 1 && found > 1 && before > 0;
+    match is_title {
+        true => format!(" If the lines above it are a title: --skip {before}"),
+        false => String::new(),
     }
 }
 

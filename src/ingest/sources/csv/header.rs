@@ -142,7 +142,13 @@ impl FirstFields {
         let mut alone = ColumnSample::default();
         alone.add(name.into(), true, sampling);
         let plus_above_number = name.starts_with(b"+") && is_number(&column.data_type);
-        if column.layout.value(name).is_some() || plus_above_number || below.has_code(name) {
+        // Dates whose order is in doubt are dates all the same, above others and as types.
+        let is_date_too = column.doubt.is_some() && alone.decide(None).doubt.is_some();
+        if column.layout.value(name).is_some()
+            || plus_above_number
+            || is_date_too
+            || below.has_code(name)
+        {
             self.like_below += 1;
             return;
         }
@@ -152,7 +158,6 @@ impl FirstFields {
             self.years += usize::from(is_year && column.data_type != DataType::Null);
             return;
         }
-        // Dates whose order is in doubt are dates all the same.
         let is_text = matches!(column.data_type, DataType::Utf8 | DataType::Null);
         let (is_word, is_typed) = (is_word(name), !is_text || column.doubt.is_some());
         self.words += usize::from(is_word);

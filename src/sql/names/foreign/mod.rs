@@ -139,7 +139,10 @@ pub(super) struct ForeignFormat {
 impl ForeignFormat {
     pub(super) fn new(kind: Kind) -> Self {
         let inner: Arc<dyn FileFormat> = match kind {
-            Kind::Parquet => Arc::new(ParquetFormat::default()),
+            // Timestamps of 96 bits reach beyond those of 64 bits in nanoseconds.
+            Kind::Parquet => {
+                Arc::new(ParquetFormat::default().with_coerce_int96(Some("us".to_owned())))
+            }
             Kind::Arrow => Arc::new(ArrowFormat),
         };
         ForeignFormat { inner, kind }

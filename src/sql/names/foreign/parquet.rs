@@ -24,6 +24,7 @@ use futures::future::BoxFuture;
 use super::{Kind, Place};
 use crate::error;
 use crate::ingest::sources::parquet_checks::{Page, Pages, column_place, unreadable};
+use crate::ingest::sources::parquet_footer::sound;
 
 #[derive(Debug)]
 pub(super) struct CheckedReaders {
@@ -156,7 +157,7 @@ impl AsyncFileReader for CheckedReader {
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         Box::pin(async move {
             if self.repeated.is_none() {
-                let metadata = self.inner.get_metadata(None).await?;
+                let metadata = sound(self.inner.get_metadata(None).await?)?;
                 self.note_repeated(&metadata);
             }
             let read = self.inner.get_byte_ranges(ranges.clone()).await?;
@@ -170,7 +171,7 @@ impl AsyncFileReader for CheckedReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
         Box::pin(async move {
-            let metadata = self.inner.get_metadata(options).await?;
+            let metadata = sound(self.inner.get_metadata(options).await?)?;
             self.note_repeated(&metadata);
             without_float_bounds(metadata)
         })

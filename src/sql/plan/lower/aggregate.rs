@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::expr::{AggregateFunction as Call, Case};
-use datafusion::logical_expr::{Expr, LogicalPlan, logical_plan};
+use datafusion::logical_expr::expr::{
+    AggregateFunction as Call, AggregateFunctionParams, Case, NullTreatment,
+};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, logical_plan};
 
 use super::expression::Compiler;
 use super::source::{Input, Refusal, without_alias};
 use crate::expr::Expression;
-use crate::query::{Aggregate, AggregateFunction, Fragment, Output};
+use crate::query::fragment::direction;
+use crate::query::words::is_ranked;
+use crate::query::{Aggregate, AggregateFunction, Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 
 /// The fragment for `plan`, which is `aggregate`.
@@ -33,7 +38,7 @@ pub(super) fn lower(
     let keys = group.iter().map(|key| self::key(&mut compiler, key)).collect::<Result<_, _>>()?;
     let aggregates = called.iter().zip(fields.iter().skip(group.len()));
     let aggregates = aggregates
-        .map(|(call, field)| self::call(&mut compiler, call, field))
+        .map(|(call, field)| self::call(&mut compiler, call, field, group))
         .collect::<Result<_, _>>()?;
     let fragment = Fragment {
         columns: compiler.columns(),
@@ -82,11 +87,19 @@ fn is_ordered(data_type: &DataType) -> bool {
         )
 }
 
-fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggregate, Refusal> {
+fn call(
+    compiler: &mut Compiler<'_>,
+    call: &Expr,
+    field: &Field,
+    group: &[Expr],
+) -> Result<Aggregate, Refusal> {
     let Expr::AggregateFunction(Call { func, params }) = without_alias(call) else {
         return Err(format!("an expression of kind {}", call.variant_name()));
     };
     let name = func.name();
+    if PICKING.contains(&name) {
+        return picked(compiler, name, params, field, group);
+    }
     if !params.order_by.is_empty() {
         return Err(format!("ORDER BY in {name}"));
     }
@@ -133,6 +146,89 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         input,
         filter,
         distinct,
+        order: None,
+        data_type: field.data_type().clone(),
+        text: text.into(),
+    })
+}
+
+/// The functions that take the value of one row.
+const PICKING: &[&str] = &["first_value", "last_value"];
+
+/// The value of the first row of an order. The last one is the first of the opposite order.
+fn picked(
+    compiler: &mut Compiler<'_>,
+    name: &str,
+    params: &AggregateFunctionParams,
+    field: &Field,
+    group: &[Expr],
+) -> Result<Aggregate, Refusal> {
+    let [argument] = params.args.as_slice() else {
+        return Err(format!("{name} of several values"));
+    };
+    if params.distinct {
+        return Err(format!("{name} of distinct values"));
+    }
+    let is_last = name == "last_value";
+    // Rows of a group do not differ in its keys.
+    let is_key =
+        |by: &SortExpr| group.iter().any(|key| without_alias(key) == without_alias(&by.expr));
+    let mut by = params.order_by.iter().filter(|by| !is_key(by));
+    let (by, others) = (by.next(), by.next());
+    if others.is_some() {
+        return Err(format!("an ORDER BY of several keys in {name}"));
+    }
+    let argument = without_alias(argument);
+    let input = compiler.expression(argument)?;
+    let mut called = input.text.to_string();
+    let order = by.map(|by| {
+        let expression = compiler.expression(&by.expr)?;
+        if !is_ranked(&expression.data_type) {
+            return Err(format!("{name} by a key of type {}", expression.data_type));
+        }
+        let (descending, nulls_first) = (!by.asc != is_last, by.nulls_first != is_last);
+        called += &format!(" ORDER BY {}", direction(&expression.text, !by.asc, by.nulls_first));
+        Ok(OrderBy { expression, descending, nulls_first })
+    });
+    let order = order.transpose()?;
+    let mut ignore_nulls = match params.null_treatment {
+        Some(NullTreatment::IgnoreNulls) => {
+            called += " IGNORE NULLS";
+            true
+        }
+        Some(NullTreatment::RespectNulls) | None => false,
+    };
+    let mut filter =
+        params.filter.as_deref().map(|filter| compiler.expression(filter)).transpose()?;
+    let text = match &filter {
+        Some(filter) => format!("{name}({called}) FILTER (WHERE {})", filter.text),
+        None => format!("{name}({called})"),
+    };
+    // What `arg_max` says of nulls needs no look at the values by themselves.
+    let mut ignore_null_keys = false;
+    if let Some(parts) = params.filter.as_deref().map(split_conjunction) {
+        let leaves_out = |part: &Expr, of: Option<&Expr>| match part {
+            Expr::IsNotNull(it) => of.is_some_and(|of| without_alias(it) == without_alias(of)),
+            _ => false,
+        };
+        let key = by.map(|by| &by.expr);
+        let is_known = |part: &&Expr| leaves_out(part, Some(argument)) || leaves_out(part, key);
+        if parts.iter().all(is_known) {
+            ignore_nulls |= parts.iter().any(|part| leaves_out(part, Some(argument)));
+            ignore_null_keys = parts.iter().any(|part| leaves_out(part, key));
+            filter = None;
+        }
+    }
+    // Of equal rows the first one is taken in both directions, but of all rows without groups,
+    // and in no order, the last one.
+    let last = is_last && (params.order_by.is_empty() || group.is_empty());
+    let function = AggregateFunction::Picked { ignore_nulls, ignore_null_keys, last };
+    Ok(Aggregate {
+        function,
+        input: Some(input),
+        filter,
+        distinct: false,
+        order,
         data_type: field.data_type().clone(),
         text: text.into(),
     })
@@ -163,6 +259,8 @@ fn check_argument(
             *data_type == T::Float64
         }
         AggregateFunction::Min | AggregateFunction::Max => is_ordered(data_type),
+        // These have an order, and come another way.
+        AggregateFunction::Picked { .. } => false,
     };
     if !accepted {
         return Err(format!("{name} of type {data_type}"));

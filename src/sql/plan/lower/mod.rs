@@ -8,11 +8,13 @@
 //! (`expression`, `traits`). Sums over one integer expression are made of one sum (`sums`). If a
 //! candidate is not taken, EXPLAIN shows the reason at its scan, and its estimates of distinct
 //! values are counted (`estimates`). If the statement ran out of memory before, what holds the
-//! values of groups becomes what spills (`spilled`).
+//! values of groups becomes what spills (`spilled`); else quantiles of the same values have one
+//! state (`quantiles`).
 
 mod aggregate;
 mod estimates;
 mod expression;
+mod quantiles;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) mod sent;
 mod source;
@@ -239,7 +241,11 @@ impl Lowering<'_> {
         {
             return Ok(Transformed::yes(spilling));
         }
-        distinct_rows::count_rows(aggregate).map(|it| it.update_data(LogicalPlan::Aggregate))
+        let counted = distinct_rows::count_rows(aggregate)?;
+        Ok(match quantiles::shared(&counted.data)? {
+            Some(shared) => Transformed::yes(shared),
+            None => counted.update_data(LogicalPlan::Aggregate),
+        })
     }
 }
 

@@ -66,6 +66,10 @@ const OF_DISTINCT: [&str; 23] = [
 /// Functions whose result depends on the order of rows that nothing orders.
 const OF_ORDER: [&str; 5] = ["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
 
+/// Functions that hold the values of a group, with those that `quantiles` makes of several.
+const HOLDING: [&str; 6] =
+    ["median", "mode", "percentile_cont", "percentiles_cont", "quantile_disc", "quantiles_disc"];
+
 /// The number of a row in the order of values.
 const RANK: &str = "#rank";
 /// How many values a group has, or how many rows a value has.
@@ -76,7 +80,7 @@ pub(in crate::sql) fn holds_values(call: &AggregateFunctionExpr) -> bool {
     let name = call.fun().name();
     match call.is_distinct() {
         true => OF_DISTINCT.contains(&name) && call.order_bys().is_empty(),
-        false => ["median", "percentile_cont", "quantile_disc", "mode"].contains(&name),
+        false => HOLDING.contains(&name),
     }
 }
 

@@ -62,6 +62,12 @@ fn aggregates_become_fragments() {
              FIRST, count(*) ASC NULLS LAST], first=7",
         ),
         ("SELECT DISTINCT word FROM t LIMIT 4", "table=t, group=[word], first=4"),
+        (
+            "SELECT word, first_value(id ORDER BY at), last_value(small ORDER BY float DESC) \
+             FILTER (WHERE flag) FROM t GROUP BY 1",
+            "table=t, group=[word], aggregates=[first_value(id ORDER BY at ASC NULLS LAST), \
+             last_value(small ORDER BY float DESC NULLS FIRST) FILTER (WHERE flag)]",
+        ),
         // These need all groups.
         (
             "SELECT word, count(*) FROM t GROUP BY word ORDER BY upper(word) LIMIT 4",
@@ -175,6 +181,11 @@ fn candidates_that_are_not_taken_say_why() {
         ("SELECT word, count(*) FROM t GROUP BY ROLLUP (word)", "grouping sets"),
         ("SELECT median(id) FROM t", "the aggregate median"),
         ("SELECT array_agg(id ORDER BY at) FROM t", "ORDER BY in array_agg"),
+        (
+            "SELECT first_value(id ORDER BY at, small) FROM t",
+            "an ORDER BY of several keys in first_value",
+        ),
+        ("SELECT last_value(id ORDER BY word) FROM t", "last_value by a key of type Utf8View"),
         (
             "SELECT sum(DISTINCT id), sum(DISTINCT small) FROM t GROUP BY word",
             "sum of distinct values",

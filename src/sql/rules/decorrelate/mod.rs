@@ -12,12 +12,18 @@
 //! - a subquery that uses the outer row for more than equality is computed once for each distinct
 //!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015);
 //! - one in the condition of an outer join that reads both sides gets the values of one side beside
-//!   the rows of the other (`both_sides`).
+//!   the rows of the other (`both_sides`);
+//! - a value that is looked for in a subquery and comes from subqueries itself is computed before
+//!   (`left_values`).
+//!
+//! LATERAL subqueries are recognized while a FROM is planned (`laterals`).
 
 mod both_sides;
 mod counts;
 mod dependent;
 mod domain;
+mod laterals;
+mod left_values;
 mod never_null;
 mod only_value;
 mod outer;
@@ -39,6 +45,8 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
 use self::counts::counted;
 pub(in crate::sql) use self::dependent::no_idle_lateral;
+pub(in crate::sql) use self::laterals::Laterals;
+use self::left_values::computed_first;
 use self::outer::is_correlated;
 use self::shape::passes_on_outer_columns;
 use crate::sql::rules::column_names::{unique_name, with_name};
@@ -191,8 +199,10 @@ fn is_lateral(right: &LogicalPlan) -> bool {
 /// Conditions that are subqueries themselves stay, as DataFusion turns them into joins.
 fn filtered(filter: Filter) -> DataFusionResult<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
+    let columns = input.schema().columns();
+    let (input, split) = computed_first(input, split_conjunction_owned(predicate))?;
     let mut conditions = Vec::new();
-    for condition in split_conjunction_owned(predicate) {
+    for condition in split {
         conditions.push(match has_candidate(&condition) {
             true => truth::condition(condition, &input)?,
             false => condition,
@@ -200,7 +210,6 @@ fn filtered(filter: Filter) -> DataFusionResult<Transformed<LogicalPlan>> {
     }
     let (joined, conditions) = dependent::joined(&input, conditions)?;
     let Some(predicate) = conjunction(conditions) else { return Ok(Transformed::yes(joined)) };
-    let columns = input.schema().columns();
     let wider = joined.schema().fields().len() > columns.len();
     let filtered = LogicalPlan::Filter(Filter::try_new(predicate, joined.into())?);
     let plan = match wider {
@@ -214,6 +223,7 @@ fn filtered(filter: Filter) -> DataFusionResult<Transformed<LogicalPlan>> {
 
 fn projected(projection: Projection) -> DataFusionResult<Transformed<LogicalPlan>> {
     let Projection { expr, input, schema, .. } = projection;
+    let (input, expr) = computed_first(input, expr)?;
     let mut outputs = Vec::with_capacity(expr.len());
     for (expr, (qualifier, field)) in expr.into_iter().zip(schema.iter()) {
         outputs.push(match has_candidate(&expr) {

@@ -6,6 +6,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, check_subquery_expr};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
+use super::has_candidate;
 use super::outer::{outer_columns, subquery_of};
 use crate::sql::walks::{any_node, has_part, node_has_part};
 
@@ -75,7 +76,7 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
             _ => outer_columns(node).is_empty(),
         };
         // When conditions are pulled up, those of nested subqueries stay behind.
-        plain &= !passes_on_outer_columns(node);
+        plain &= !passes_on_outer_columns(node) && !would_take_subquery_along(node);
         Ok(if plain && !outer_columns(node).is_empty() {
             TreeNodeRecursion::Continue
         } else {
@@ -83,6 +84,16 @@ fn has_plain_shape(plan: &LogicalPlan) -> bool {
         })
     });
     plain && visited.is_ok()
+}
+
+/// Whether a condition on the outer row has a subquery in it. DataFusion (55.2) would pull it up
+/// into the condition of a join, where it does not look for subqueries any more.
+fn would_take_subquery_along(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = node else { return false };
+    split_conjunction(&filter.predicate).into_iter().any(|condition| {
+        has_part(condition, |part| matches!(part, Expr::OuterReferenceColumn(..)))
+            && has_candidate(condition)
+    })
 }
 
 /// Whether a node has a subquery that reads columns from further out than the node's inputs.

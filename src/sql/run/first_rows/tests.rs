@@ -179,3 +179,24 @@ fn filters_on_the_number_of_a_row_keep_first_rows_below_the_sort() {
         assert!(!plan.contains("FirstRowsExec"), "{window}\n{plan}");
     }
 }
+
+#[test]
+fn scans_decode_few_rows_where_groups_and_their_order_are_stored_columns() {
+    let both = Both::new();
+    let few = plan(&both, "row_number() OVER (PARTITION BY small ORDER BY at DESC)", "rn = 1");
+    assert!(few.contains("first=[1 of small by at DESC NULLS FIRST]"), "{few}");
+    let few = plan(&both, "dense_rank() OVER (ORDER BY word, id)", "rn < 3");
+    assert!(few.contains("first=[2 by word ASC NULLS LAST]"), "{few}");
+    for window in [
+        "row_number() OVER (PARTITION BY small % 2 ORDER BY at)",
+        "row_number() OVER (PARTITION BY small ORDER BY id + 1)",
+    ] {
+        let all = plan(&both, window, "rn = 1");
+        assert!(all.contains("FirstRowsExec") && !all.contains("first=["), "{all}");
+    }
+    let many = plan(&both, "row_number() OVER (PARTITION BY small ORDER BY at)", "rn <= 65");
+    assert!(many.contains("FirstRowsExec") && !many.contains("first=["), "{many}");
+    let distinct =
+        both.explain("EXPLAIN SELECT DISTINCT ON (word) * FROM t ORDER BY word, id DESC");
+    assert!(distinct.contains("first=[1 of word by id DESC NULLS FIRST]"), "{distinct}");
+}

@@ -5,6 +5,7 @@
 //! statistics before they are mapped, and blocks by the zone maps of their segment before they are
 //! read.
 
+mod first_of_groups;
 mod queue;
 mod request;
 mod worker;
@@ -40,12 +41,14 @@ use crate::error::Result;
 use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
+use crate::query::Recorder;
 use crate::query::forecast::Reader;
+use crate::query::group_bounds::FirstOfGroups;
+use crate::query::group_top::Ranking;
 use crate::query::open::opener::partitions;
 use crate::query::order::chains::{Chains, chains};
 use crate::query::prune::segments::rows_left;
 use crate::query::sample::few_values;
-use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
 use crate::sql::run::coalesce::most_held;
 use crate::sql::run::dynamic::{Duty, DynamicFilters};
@@ -53,6 +56,7 @@ use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::{generate, give_way};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::statistics::{StoreOperator, TableForecast, Timed, with_counters};
+use first_of_groups::{LeftOut, order_by};
 pub(in crate::sql) use request::{Scan, ScanOrder};
 use worker::{SharedScan, Worker};
 
@@ -143,12 +147,28 @@ impl ScanExec {
         texts
     }
 
-    /// A key of an order that is a column.
-    fn order_by(&self, key: &PhysicalSortExpr) -> Option<OrderBy> {
-        let at = key.expr.downcast_ref::<Key>()?.index();
-        let SortOptions { descending, nulls_first } = key.options;
-        let expression = Expression::column(at, self.scan.columns.get(at)?);
-        Some(OrderBy { expression, descending, nulls_first })
+    /// The same without rows that are not among the first `limit` of their groups, which some
+    /// columns make, in the order by a column, if there is one, and perhaps by others. It may give
+    /// more than these. `None` where it cannot tell, or rows are at other places.
+    pub(crate) fn with_first_of_groups(
+        &self,
+        keys: &[usize],
+        order: Option<(&PhysicalSortExpr, bool)>,
+        first: (Ranking, usize),
+    ) -> Option<Self> {
+        if self.scan.limit.is_some() || self.scan.first.is_some() || !self.scan.table.is_here() {
+            return None;
+        }
+        let key = |at: &usize| Some(Expression::column(*at, self.scan.columns.get(*at)?));
+        let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        let is_alone = order.is_none_or(|(_, is_alone)| is_alone);
+        let order = match order {
+            Some((by, _)) => Some(order_by(&self.scan, by)?),
+            None => None,
+        };
+        let first = FirstOfGroups::new(keys, order, is_alone, first)?;
+        let scan = Scan { first: Some(first), ..Scan::clone(&self.scan) };
+        Some(self.again(scan, self.properties.output_ordering().cloned()))
     }
 
     /// The chains of segments that are sorted by all keys of an order.
@@ -246,6 +266,9 @@ impl ScanExec {
         if self.scan.limit.is_some() {
             forecast.reasons.push("a limit ends the scan");
         }
+        if self.scan.first.is_some() {
+            forecast.reasons.push("only the first rows of groups are wanted");
+        }
         let is_alone = self.scan.dynamic.is_empty();
         Ok(TableForecast::new(table.name(), forecast, is_alone))
     }
@@ -309,6 +332,9 @@ impl DisplayAs for ScanExec {
         if let Some(limit) = self.scan.limit {
             write!(f, ", limit={limit}")?;
         }
+        if let Some(first) = &self.scan.first {
+            write!(f, ", first=[{first}]")?;
+        }
         self.scan.refusal.as_ref().map_or(Ok(()), |why| write!(f, ", native=no: {why}"))
     }
 }
@@ -370,7 +396,8 @@ impl ExecutionPlan for ScanExec {
         // Rows of several machines come in no order.
         let has_order = self.scan.limit.is_none() && self.scan.table.is_here();
         let key = order.first().filter(|_| has_order);
-        let Some((first, by)) = key.and_then(|first| Some((first, self.order_by(first)?))) else {
+        let Some((first, by)) = key.and_then(|first| Some((first, order_by(&self.scan, first)?)))
+        else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
         let column = by.expression.as_column().and_then(|at| self.scan.columns.get(at));
@@ -414,6 +441,8 @@ impl ExecutionPlan for ScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        let left_out = LeftOut::new(&self.scan, partitions, &context)?;
         let worker = Worker {
             scan: Arc::clone(&self.scan),
             shared: self.executions.start(partition, SharedScan::default),
@@ -424,14 +453,13 @@ impl ExecutionPlan for ScanExec {
             most_held: most_held(&context),
         };
         self.recorder.update(|sum| sum.threads = sum.threads.max(partition as u64 + 1));
-        let several = self.properties.output_partitioning().partition_count() > 1;
         Ok(generate(Arc::clone(&self.scan.schema), move |output| async move {
             // The task that has filled a hash table comes here first. The others that waited for it
             // stand behind it, on its thread, until it waits itself (tokio 1).
-            if several {
+            if partitions > 1 {
                 give_way().await;
             }
-            worker.run(output).await
+            worker.run(left_out, output).await
         }))
     }
 

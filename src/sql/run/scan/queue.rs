@@ -177,7 +177,7 @@ impl Queue {
         let segments = match &mut self.segments {
             Some(segments) => segments,
             None => {
-                self.prefetch = Arc::new(Prefetch::new(&scan.conditions, 0..scan.columns.len()));
+                self.prefetch = Arc::new(Prefetch::new(&scan.conditions, scan.read_by_row()));
                 let known = scan.known_rows.then(|| known_rows(&scan.conditions, snapshot));
                 self.known = known.transpose()?.flatten();
                 let mut kept = matching_segments(

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::expr::Predicate;
 use crate::limits::VECTOR;
 use crate::model::Column;
+use crate::query::group_bounds::FirstOfGroups;
 use crate::query::order::chains::Chains;
 use crate::query::{Condition, OrderBy};
 use crate::sql::convert::from_arrow;
@@ -37,6 +38,8 @@ pub(crate) struct Scan {
     pub(crate) order: ScanOrder,
     /// The most rows that are needed.
     pub(crate) limit: Option<u64>,
+    /// The rows of groups that are needed, at least.
+    pub(crate) first: Option<FirstOfGroups>,
     /// Whether rows that earlier scans have found to meet the conditions are known.
     pub(crate) known_rows: bool,
     /// Why the operators above do not run natively.
@@ -57,9 +60,16 @@ impl Scan {
         Predicate::And(conditions.chain(&self.filters).cloned().collect())
     }
 
+    /// The columns that are read of every row that meets the conditions.
+    pub(super) fn read_by_row(&self) -> impl Iterator<Item = usize> {
+        let all = if self.first.is_none() { self.columns.len() } else { 0 };
+        (0..all).chain(self.first.iter().flat_map(FirstOfGroups::inputs))
+    }
+
     /// Whether it gives all rows of the table, so that its statistics are the table's.
     pub(super) fn is_whole(&self) -> bool {
         self.limit.is_none()
+            && self.first.is_none()
             && self.conditions.is_empty()
             && self.filters.is_empty()
             && self.dynamic.is_empty()

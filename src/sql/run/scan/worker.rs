@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
+use super::first_of_groups::LeftOut;
 use super::queue::{Queue, Work};
 use super::request::Scan;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::query::Recorder;
 use crate::query::filter::{Filter, MaskBuilder};
 use crate::query::open::{BlockRef, OpenBlock};
 use crate::query::slice::Slice;
-use crate::query::stats::Tally;
+use crate::query::stats::{Statistic, Tally};
 use crate::query::walk::{FilteredBlock, slice_rows};
 use crate::sql::run::coalesce::{Coalescer, in_parts};
 use crate::sql::run::generate::Output;
@@ -56,14 +57,14 @@ impl Drop for Counted<'_> {
 }
 
 impl Worker {
-    pub(super) async fn run(self, output: Output) -> Result<()> {
+    pub(super) async fn run(self, mut left_out: LeftOut, output: Output) -> Result<()> {
         while !self.is_satisfied() {
             let work = {
                 let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 queue.next(&self.scan, self.lane, &self.recorder, self.timed)?
             };
             let Some(work) = work else { break };
-            self.block(&work, &output).await?;
+            self.block(&work, &mut left_out, &output).await?;
             let rows = work.segment.segment.block_range(work.block);
             self.recorder.pass(rows.end - rows.start);
         }
@@ -75,7 +76,7 @@ impl Worker {
     }
 
     /// Filters one block and decodes what is left of every column, slice by slice.
-    async fn block(&self, work: &Work, output: &Output) -> Result<()> {
+    async fn block(&self, work: &Work, left_out: &mut LeftOut, output: &Output) -> Result<()> {
         let place = BlockRef { segment: 0, block: work.block };
         let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
         let conditions = &work.current.conditions;
@@ -84,6 +85,10 @@ impl Worker {
         let tally = Tally::new(conditions.len(), self.timed);
         let mut counted =
             Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
+        if left_out.skips(work, &block).map_err(|error| block.in_file(error))? {
+            block.count_pruned(Statistic::Threshold, None, &mut counted.tally.counters);
+            return Ok(());
+        }
         let filtered = FilteredBlock::new(block, &filter, &work.prefetch, &mut counted.tally)?;
         let Some(filtered) = filtered else { return Ok(()) };
         filtered.block.count_read(&mut counted.tally.counters);
@@ -97,7 +102,7 @@ impl Worker {
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
                 counted.tally.clock.lap();
-                self.slice(&filtered, &mut mask, rows, &mut counted.tally)
+                self.slice(&filtered, (&mut mask, left_out), rows, &mut counted.tally)
             };
             filtered.block.count_opened(&mut counted.tally.counters);
             let batch = match batch {
@@ -105,6 +110,7 @@ impl Worker {
                 Err(Error::LimitExceeded(_)) if step > VECTOR => {
                     step = (step / 2).next_multiple_of(VECTOR);
                     counted.tally.counters.conditions = tested;
+                    left_out.forget();
                     continue;
                 }
                 batch => batch?,
@@ -150,11 +156,15 @@ impl Worker {
     fn slice(
         &self,
         filtered: &FilteredBlock<'_>,
-        mask: &mut MaskBuilder,
+        (mask, left_out): (&mut MaskBuilder, &mut LeftOut),
         rows: Range<usize>,
         tally: &mut Tally,
     ) -> Result<Option<RecordBatch>> {
         let Some(mut slice) = filtered.slice(rows, mask, tally)? else { return Ok(None) };
+        left_out.narrow(&mut slice).map_err(|error| filtered.block.in_file(error))?;
+        if slice.len() == 0 {
+            return Ok(None);
+        }
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {

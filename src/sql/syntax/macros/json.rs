@@ -1,11 +1,13 @@
 //! Functions of JSON texts: DuckDB's `json_extract(x, '$.a')` is `x -> '$.a'`, and ClickHouse's
-//! `JSONExtractInt(x, 'a', 'b')` is `json_get_int` with 0 in place of what is not there.
+//! `JSONExtractInt(x, 'a', 'b')` is `json_get_int` with 0 in place of what is not there. `out` has
+//! those that make JSON texts.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::calls::{arguments, parsed, substitute};
+use super::out;
 use crate::error::{Error, Result};
 use crate::sql::walks::function_call;
 
@@ -34,11 +36,14 @@ const OF_KEYS: [(&str, &str, &str); 8] = [
 /// The names of all.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let of_paths = OF_PATHS.iter().map(|(name, ..)| *name);
-    of_paths.chain(OF_KEYS.iter().map(|(name, ..)| *name))
+    of_paths.chain(OF_KEYS.iter().map(|(name, ..)| *name)).chain(out::names())
 }
 
 /// What a call stands for; `None` if it is not one of these.
 pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
+    if let Some(made) = out::expanded(name, call)? {
+        return Ok(Some(made));
+    }
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     if let Some((_, op, text)) = OF_PATHS.iter().find(|(known, ..)| is_called(known)) {
         let given = arguments(call).unwrap_or_default();

@@ -8,7 +8,10 @@
 
 mod calls;
 mod json;
+mod named;
+mod out;
 mod special;
+mod symmetric;
 mod table;
 
 use std::ops::ControlFlow;
@@ -22,6 +25,8 @@ use crate::error::{Error, Result};
 use crate::sql::convert::listed;
 use crate::sql::syntax::volatile;
 use crate::sql::walks::visit_expressions_mut;
+
+pub(in crate::sql) use self::out::takes_rows;
 
 use self::calls::{arguments, parsed, substitute};
 use self::table::Macro;
@@ -37,7 +42,11 @@ pub(in crate::sql) fn expand(tree: &mut impl VisitMut) -> Result<()> {
 
 /// The names of all macros.
 pub(in crate::sql) fn names() -> impl Iterator<Item = &'static str> {
-    all().map(|(call, _)| name_and_parameters(call).0).chain(special::NAMES).chain(json::names())
+    all()
+        .map(|(call, _)| name_and_parameters(call).0)
+        .chain(special::NAMES)
+        .chain(named::NAMES)
+        .chain(json::names())
 }
 
 /// The names of all macros with their calls, and the texts that stand for them.
@@ -53,19 +62,24 @@ fn all() -> impl Iterator<Item = &'static Macro> {
 }
 
 fn expand_one(expr: &mut Expr, left: &mut usize) -> ControlFlow<Error> {
-    let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-    let repeats = |expansion: &Expr| match volatile::calls(call) {
+    let (name, expansion) = match &*expr {
+        Expr::Function(call) => (Some(&call.name), expanded(call)),
+        Expr::Between { .. } => (None, symmetric::expanded(expr)),
+        _ => return ControlFlow::Continue(()),
+    };
+    let name = || name.map_or_else(|| "BETWEEN SYMMETRIC".to_owned(), |name| format!("{name}()"));
+    let repeats = |expansion: &Expr| match volatile::calls(&*expr) {
         0 => false,
         once => volatile::calls(expansion) > once,
     };
-    match expanded(call) {
+    match expansion {
         Ok(Some(_)) if *left == 0 => ControlFlow::Break(Error::LimitExceeded(format!(
             "the call of {} is one of too many within each other; compute the inner ones in a \
              subquery",
-            call.name
+            name()
         ))),
         Ok(Some(expansion)) if repeats(&expansion) => {
-            ControlFlow::Break(volatile::refused(&format!("{}()", call.name)))
+            ControlFlow::Break(volatile::refused(&name()))
         }
         Ok(Some(expansion)) => {
             *left -= 1;
@@ -87,6 +101,9 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
         return carried(expansion, &call, |name| Some(name));
     }
     if let Some(expansion) = json::expanded(&name.value, call)? {
+        return carried(expansion, call, |name| Some(name));
+    }
+    if let Some(expansion) = named::expanded(&name.value, call)? {
         return carried(expansion, call, |name| Some(name));
     }
     if let Some(expansion) = special::expanded(&name.value, call)? {

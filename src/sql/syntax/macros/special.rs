@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sql::convert::listed;
 use crate::sql::functions::list_aggregates::AGGREGATES;
+use crate::sql::functions::templates::as_strptime;
 use crate::sql::walks::function_call;
 
 use super::calls::{arguments, parsed, substitute};
@@ -34,7 +35,7 @@ pub(super) const NAMES: [&str; 15] = [
 
 /// Other names of them, and of functions that stand for themselves unless their arguments are of
 /// another kind.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 12] = [
     "any_value",
     "array_aggr",
     "array_aggregate",
@@ -45,6 +46,8 @@ const OTHERS: [&str; 10] = [
     "percentile_disc",
     "quantile_disc",
     "strftime",
+    "to_date",
+    "to_timestamp",
 ];
 
 /// What a call stands for; `None` if it is not one of these, or stands for itself.
@@ -91,6 +94,9 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         // DuckDB takes the format first, too.
         ("strftime", [format @ Expr::Value(_), time]) if !matches!(time, Expr::Value(_)) => {
             Ok(Some(function_call("strftime", vec![time.clone(), format.clone()])))
+        }
+        ("to_date" | "to_timestamp", [text, Expr::Value(ValueWithSpan { value, .. })]) => {
+            by_template(name, text, value)
         }
         ("log", [number]) => Ok(Some(function_call("log10", vec![number.clone()]))),
         ("time_bucket", [width, time]) => time_bucket(width, time).map(Some),
@@ -252,6 +258,21 @@ fn time_bucket(width: &Expr, time: &Expr) -> Result<Expr> {
     let mut expr = parsed(&format!("date_bin(w, t, TIMESTAMP '{origin}')"))?;
     substitute(&mut expr, &["t", "w"], &[time.clone(), width.clone()]);
     Ok(expr)
+}
+
+/// `to_date(s, 'DD Mon YYYY')` by a template of PostgreSQL; a format of `strftime` has a `%`.
+fn by_template(name: &str, text: &Expr, template: &Value) -> Result<Option<Expr>> {
+    let Value::SingleQuotedString(template) = template else { return Ok(None) };
+    if template.contains('%') {
+        return Ok(None);
+    }
+    let format = Expr::value(Value::SingleQuotedString(as_strptime(template)?));
+    let mut read = parsed(match name.eq_ignore_ascii_case("to_date") {
+        true => "CAST(strptime(s, format) AS DATE)",
+        false => "strptime(s, format)",
+    })?;
+    substitute(&mut read, &["s", "format"], &[text.clone(), format]);
+    Ok(Some(read))
 }
 
 /// Weeks begin with Mondays, all else in 1970.

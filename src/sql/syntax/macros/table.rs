@@ -37,6 +37,8 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("decade(t)", "(date_part('year', t) / 10)"),
     ("epoch(t)", "date_part('epoch', t)"),
     ("era(t)", "CAST(date_part('year', t) > 0 AS INT)"),
+    ("from_base64(s)", "decode(s, 'base64')"),
+    ("from_hex(s)", "decode(s, 'hex')"),
     ("get_current_timestamp()", "now()"),
     ("ifnull(x, y)", "coalesce(x, y)"),
     ("isfinite(x)", "(abs(x) < CAST('Infinity' AS DOUBLE))"),
@@ -92,7 +94,21 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("str_split(s, separator)", SPLIT),
     ("string_split(s, separator)", SPLIT),
     ("suffix(s, p)", "ends_with(s, p)"),
+    ("to_base64(x)", "encode(x, 'base64')"),
+    ("to_centuries(n)", "(n * INTERVAL '100 years')"),
+    ("to_days(n)", "(n * INTERVAL '1 day')"),
+    ("to_decades(n)", "(n * INTERVAL '10 years')"),
+    ("to_hours(n)", "(n * INTERVAL '1 hour')"),
+    ("to_microseconds(n)", "(n * INTERVAL '1 microsecond')"),
+    ("to_milliseconds(n)", "(n * INTERVAL '1 millisecond')"),
+    ("to_minutes(n)", "(n * INTERVAL '1 minute')"),
+    ("to_months(n)", "(n * INTERVAL '1 month')"),
+    ("to_quarters(n)", "(n * INTERVAL '3 months')"),
+    ("to_seconds(n)", "(n * INTERVAL '1 second')"),
+    ("to_weeks(n)", "(n * INTERVAL '7 days')"),
+    ("to_years(n)", "(n * INTERVAL '1 year')"),
     ("ucase(s)", "upper(s)"),
+    ("unhex(s)", "decode(s, 'hex')"),
     ("unicode(s)", UNICODE),
     ("weekday(t)", "date_part('dow', t)"),
     ("weekofyear(t)", "date_part('week', t)"),
@@ -277,6 +293,11 @@ pub(super) const OTHERS: &[Macro] = &[
 
 /// Functions of PostgreSQL. The words are those that it would not read as names of columns.
 pub(super) const POSTGRESQL: &[Macro] = &[
+    // DataFusion's remove and replace the first one only.
+    ("array_remove(l, x)", "array_remove_all(l, x)"),
+    ("array_replace(l, x, y)", "array_replace_all(l, x, y)"),
+    ("list_remove(l, x)", "array_remove_all(l, x)"),
+    ("list_replace(l, x, y)", "array_replace_all(l, x, y)"),
     ("ceiling(x)", "ceil(x)"),
     (
         "json_typeof(x)",
@@ -286,6 +307,7 @@ pub(super) const POSTGRESQL: &[Macro] = &[
          WHEN btrim(x, ' \t\r\n') = 'null' THEN 'null' \
          WHEN x ~ '^[ \t\r\n]*-?[0-9]' THEN 'number' END END",
     ),
+    ("regexp_split_to_table(s, p)", "unnest(regexp_split_to_array(s, p))"),
     (
         "width_bucket(x, low, high, n)",
         // The zero makes numbers with a point decimals. Equal bounds, and no buckets, are a

@@ -214,15 +214,28 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-/// The first of two that is not null.
+/// The first of two that is not null. It becomes one CASE of all columns of a chain of joins: the
+/// size of a CASE within another would double with each join.
 fn first_known(left: Expr, right: Expr) -> Expr {
-    let condition = Expr::IsNotNull(Box::new(left.clone()));
+    let (mut conditions, last_of_left) = choices(left);
+    let condition = Expr::IsNotNull(Box::new(last_of_left.clone()));
+    conditions.push(CaseWhen { condition, result: last_of_left });
+    let (of_right, last) = choices(right);
+    conditions.extend(of_right);
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![CaseWhen { condition, result: left }],
-        else_result: Some(Box::new(right)),
+        conditions,
+        else_result: Some(Box::new(last)),
+    }
+}
+
+/// What a merged column is chosen from: what comes first, each if it is not null, and the last one.
+fn choices(column: Expr) -> (Vec<CaseWhen>, Expr) {
+    match column {
+        Expr::Case { conditions, else_result: Some(last), .. } => (conditions, *last),
+        other => (Vec::new(), other),
     }
 }
 

@@ -3,7 +3,8 @@
 //! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
 //! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`, `a JOIN b JOIN c ON … ON …`,
 //! `WITH x AS MATERIALIZED (…)`, `lag(f(a) IGNORE NULLS)`, `a IN ((SELECT 1), 3)`,
-//! `ROLLUP ((a + 1) * 2, b)`.
+//! `ROLLUP ((a + 1) * 2, b)`, `TABLE t`, `FROM VALUES (1), (2)`, `TRIM(TRAILING FROM s)`,
+//! `[x + 1 FOR x IN l]`.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -19,6 +20,7 @@ mod parametric;
 mod parenthesised;
 mod pivot;
 mod sample;
+mod standard_words;
 mod summarize;
 mod words;
 
@@ -37,6 +39,8 @@ pub(in crate::sql) use summarize::SUMMARIZE;
 
 /// The most short forms of one text: each takes time in proportion to the text.
 const MOST: usize = 1_000;
+/// The word that stands for ASOF JOIN in the text of a statement.
+pub(in crate::sql) const ASOF: &str = "STRAIGHT_JOIN";
 
 /// Makes calls in a parsed statement what they were in its text.
 pub(in crate::sql) fn restore_calls(tree: &mut impl VisitMut) {
@@ -78,8 +82,8 @@ pub(in crate::sql) fn write_out(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenW
 
 /// Whether the text of a statement with such tokens would have words of ours.
 pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
-    const WORDS: [&str; 6] =
-        ["SUMMARIZE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "NAME"];
+    const WORDS: [&str; 7] =
+        ["SUMMARIZE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "NAME", "ASOF"];
     tokens.iter().any(|token| {
         WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
     })
@@ -87,11 +91,12 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 27] = [
+    const WORDS: [&str; 31] = [
         "ASOF",
         "AUTOINCREMENT",
         "AUTO_INCREMENT",
         "EXCLUDE",
+        "FOR",
         "GLOB",
         "ISNULL",
         "SUMMARIZE",
@@ -115,6 +120,9 @@ fn may_be_of_one(token: &TokenWithSpan) -> bool {
         "CUBE",
         "SETS",
         "STRAIGHT_JOIN",
+        "TABLE",
+        "TRIM",
+        "VALUES",
     ];
     WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
 }
@@ -137,6 +145,9 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
     if is_sign(token, &Token::Mul) {
         return Ok(operators::power(text, at));
     }
+    if is_sign(token, &Token::LBracket) {
+        return Ok(standard_words::comprehension(text, at));
+    }
     let Some(Token::Word(word)) = token.map(|token| &token.token) else { return Ok(None) };
     if word.quote_style.is_some() {
         return Ok(None);
@@ -145,7 +156,11 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "SUMMARIZE" => Ok(summarize::written_out(text, at)),
         "PIVOT" | "PIVOT_WIDER" => pivot::wider(text, at),
         "UNPIVOT" | "PIVOT_LONGER" => pivot::longer(text, at),
+        "FROM" if standard_words::is_trimmed(text, at) => Ok(None),
         "FROM" => Ok(from_first::written_out(text, at)),
+        "TABLE" => Ok(standard_words::table(text, at)),
+        "TRIM" => Ok(standard_words::trim(text, at)),
+        "VALUES" => Ok(standard_words::values(text, at)),
         "USING" | "TABLESAMPLE" => sample::written_out(text, at),
         "INSERT" => insert::written_out(text, at),
         "LIMIT" => Ok(operators::percent(text, at)),
@@ -280,6 +295,33 @@ mod tests {
                  GROUPING SETS ((), (a)::int)",
                 "SELECT 1 FROM t GROUP BY ROLLUP ( ( ( a + 1 ) * 2 ) , ( b , c ) ) , \
                  GROUPING SETS ( ( ) , ( ( a ) :: int ) )",
+            ),
+            ("TABLE t ORDER BY a", "SELECT * FROM t ORDER BY a"),
+            (
+                "SELECT a IN (TABLE t) UNION TABLE u; CREATE TABLE v AS TABLE w",
+                "SELECT a IN ( SELECT * FROM t ) UNION SELECT * FROM u ; \
+                 CREATE TABLE v AS SELECT * FROM w",
+            ),
+            ("INSERT INTO t (a) TABLE u", "INSERT INTO t ( a ) SELECT * FROM u"),
+            ("CREATE TABLE t (table INT)", "CREATE TABLE t ( table INT )"),
+            ("DROP TABLE t; DESCRIBE TABLE t", "DROP TABLE t ; DESCRIBE TABLE t"),
+            ("SELECT a AS table FROM t", "SELECT a AS table FROM t"),
+            (
+                "FROM VALUES (1), (f(2)) t(a) WHERE a > 1",
+                "SELECT * FROM ( VALUES ( 1 ) , ( f ( 2 ) ) ) t ( a ) WHERE a > 1",
+            ),
+            (
+                "SELECT 1 FROM VALUES (1), (SELECT 2) x",
+                "SELECT 1 FROM ( VALUES ( 1 ) ) , ( SELECT 2 ) x",
+            ),
+            (
+                "SELECT trim(TRAILING FROM s), trim(FROM s), trim(BOTH 'x' FROM s)",
+                "SELECT trim ( TRAILING ' ' FROM s ) , trim ( s ) , trim ( BOTH 'x' FROM s )",
+            ),
+            (
+                "SELECT [x + 1 FOR x IN [y FOR y IN l] IF x > 1], [substring(s from 1 for 2)]",
+                "SELECT list_transform ( list_filter ( list_transform ( l , y -> ( y ) ) , \
+                 x -> ( x > 1 ) ) , x -> ( x + 1 ) ) , [ substring ( s from 1 for 2 ) ]",
             ),
             ("SELECT pivot, summarize FROM t", "SELECT pivot , summarize FROM t"),
             (

@@ -4,9 +4,10 @@
 //! Where this stands on the road of a query: while a statement is planned, because the types of its
 //! columns are determined then. Beside doubles and, but for remainders, integers the number stays a
 //! double, and also if the result with a decimal might need more than 38 digits. Quotients are
-//! computed of doubles, because DataFusion truncates quotients of decimals at scale + 4.
+//! computed of doubles, because DataFusion truncates quotients of decimals at scale + 4. Quotients
+//! of decimals are computed with 76 digits where the dividend might not fit into 38 in between.
 
-use arrow_schema::DataType;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL128_MAX_SCALE, DataType};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -45,7 +46,16 @@ impl ExprPlanner for DecimalArithmetic {
                     (left, right) = (to_double(left), to_double(right));
                 }
             }
-            Divide => (left, right) = (quotient_operand(left)?, quotient_operand(right)?),
+            Divide => {
+                (left, right) = (quotient_operand(left)?, quotient_operand(right)?);
+                let types = (planned_type(&left, schema), planned_type(&right, schema));
+                if let (Some(dividend), Some(divisor)) = types
+                    && let Some(quotient) = quotient(&dividend, &divisor)
+                    && quotient.is_wide_between
+                {
+                    return Ok(PlannerResult::Planned(quotient.of(left, right)));
+                }
+            }
             _ => {}
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
@@ -109,6 +119,44 @@ fn quotient_operand(expr: Expr) -> DataFusionResult<Expr> {
     };
     let expr = to_double(expr);
     Ok(if has_part(&expr, is_number) { cast(expr, DataType::Float64) } else { expr })
+}
+
+/// A quotient of decimals, one of which may be an integer.
+#[derive(Debug)]
+struct Quotient {
+    dividend: (u8, i8),
+    divisor: (u8, i8),
+    /// Four places more than the dividend has.
+    scale: i8,
+    /// The dividend is made so many powers of ten larger first that it may not fit into 38 digits,
+    /// even if the quotient does: DataFusion answers with an error then.
+    is_wide_between: bool,
+}
+
+/// The quotient of two types, if DataFusion computes it of decimals.
+fn quotient(dividend: &DataType, divisor: &DataType) -> Option<Quotient> {
+    if !dividend.is_decimal() && !divisor.is_decimal() {
+        return None;
+    }
+    let digits = |data_type: &DataType| match data_type {
+        DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
+        other if other.is_integer() => Some((INTEGER_DIGITS as u8, 0)),
+        _ => None,
+    };
+    let (dividend, divisor) = (digits(dividend)?, digits(divisor)?);
+    let scale = dividend.1.saturating_add(4).min(DECIMAL128_MAX_SCALE);
+    let grows = i32::from(scale) - i32::from(dividend.1) + i32::from(divisor.1);
+    let is_wide_between = i32::from(dividend.0) + grows > i32::from(DECIMAL128_MAX_PRECISION);
+    Some(Quotient { dividend, divisor, scale, is_wide_between })
+}
+
+impl Quotient {
+    /// Computes it with 76 digits in between.
+    fn of(&self, dividend: Expr, divisor: Expr) -> Expr {
+        let wide = |expr, (precision, scale)| cast(expr, DataType::Decimal256(precision, scale));
+        let quotient = wide(dividend, self.dividend) / wide(divisor, self.divisor);
+        cast(quotient, DataType::Decimal128(DECIMAL128_MAX_PRECISION, self.scale))
+    }
 }
 
 /// The digits of a decimal that holds all integers, which is what DataFusion makes of them.
@@ -180,6 +228,17 @@ mod tests {
         let product = col("d") * Expr::Literal(ScalarValue::Decimal128(Some(11), 2, 1), None);
         assert_eq!(planned(product, Divide, lit(3_i64)), {
             "CAST(d * Decimal128(1.1,2,1) AS Float64) / Int64(3)"
+        });
+    }
+
+    #[test]
+    fn quotients_of_many_digits_have_more_in_between() {
+        use BinaryOperator::Divide;
+        assert_eq!(planned(col("d"), Divide, col("d")), "d / d");
+        assert_eq!(planned(col("i"), Divide, col("d")), "i / d");
+        assert_eq!(planned(col("w"), Divide, col("x")), "w / x");
+        assert_eq!(planned(col("w"), Divide, col("i")), {
+            "CAST(CAST(w AS Decimal256(37, 2)) / CAST(i AS Decimal256(20, 0)) AS Decimal128(38, 6))"
         });
     }
 

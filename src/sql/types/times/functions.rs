@@ -204,20 +204,19 @@ impl TableFunctionImpl for Series {
         args: TableFunctionArgs<'_, '_>,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
         let exprs: Vec<Expr> =
-            args.exprs().iter().map(to_nanoseconds).collect::<DataFusionResult<_>>()?;
+            args.exprs().iter().map(to_taken_type).collect::<DataFusionResult<_>>()?;
         self.0.call_with_args(TableFunctionArgs::new(&exprs, args.session()))
     }
 }
 
-/// Casts a literal timestamp to nanoseconds.
-fn to_nanoseconds(arg: &Expr) -> DataFusionResult<Expr> {
-    match arg {
-        Expr::Literal(value, _) => match value.data_type() {
-            DataType::Timestamp(_, zone) => {
-                Ok(lit(value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?))
-            }
-            _ => Ok(arg.clone()),
-        },
-        _ => Ok(arg.clone()),
-    }
+/// Casts a literal timestamp to nanoseconds, and an integer to one of 64 bits: DataFusion's take no
+/// others.
+fn to_taken_type(arg: &Expr) -> DataFusionResult<Expr> {
+    let Expr::Literal(value, _) = arg else { return Ok(arg.clone()) };
+    let taken = match value.data_type() {
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Nanosecond, zone),
+        data_type if data_type.is_integer() => DataType::Int64,
+        _ => return Ok(arg.clone()),
+    };
+    Ok(lit(value.cast_to(&taken)?))
 }

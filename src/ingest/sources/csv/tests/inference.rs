@@ -52,6 +52,11 @@ fn headers() {
     let header = CsvOptions { header: Some(true), ..CsvOptions::default() };
     for (text, found, expected) in [
         ("id,name\n1,x\n", true, "id|name"),
+        // Dates whose order is in doubt are dates in the first row, too.
+        ("1/1/2020\n5/7/1995\n", false, "column0"),
+        ("1/1/2020,a\n1/1/2020,b\n1/2/2020,c\n", false, "column0|column1"),
+        ("1-1-2020 10:00,x\n2-1-2020 11:00,x\n", false, "column0|column1"),
+        ("day\n1/1/2020\n5/7/1995\n", true, "day"),
         ("Größe (m),name\n1,x\n", true, "Größe (m)|name"),
         ("name,city\nx,y\n", true, "name|city"),
         ("Größe (m),name\ny,x\n", false, "column0|column1"),

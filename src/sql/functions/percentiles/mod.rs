@@ -6,16 +6,21 @@
 //! two values (in `median`, their sum) overflows. The median of decimals is cut at their scale;
 //! here it has one more digit, unless that would be the 39th. DataFusion's accumulators only
 //! collect: their state is a list of all values, from which the percentile is computed. A plan that
-//! finds the values on both sides of it gives them to [`between`].
+//! finds the values on both sides of it gives them to [`between`]. Several percentiles of the same
+//! values are computed from one state ([`several`]).
+
+mod several;
 
 use std::sync::Arc;
 
 use arrow_array::builder::{Decimal128Builder, Float64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch, StructArray,
+};
 use arrow_cast::cast;
-use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Schema};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -24,6 +29,8 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
+
+pub(in crate::sql) use self::several::several;
 
 /// The accumulator in place of that of `function`, which is `percentile_cont` or `median`.
 pub(in crate::sql) fn accumulator(
@@ -63,9 +70,11 @@ pub(in crate::sql) fn result_type(of: DataType) -> DataType {
 }
 
 /// What is computed here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Wanted {
     OfFloats(Percentile),
+    /// As the fields of a struct.
+    Several(Vec<Percentile>),
     /// The median of decimals, with one more digit than they have.
     OfDecimals,
 }
@@ -104,16 +113,54 @@ impl Percentile {
 
     /// Computes the percentile. Partly sorts the values.
     fn compute(self, values: &mut [f64]) -> Option<f64> {
-        let last = values.len().checked_sub(1)?;
+        let count = values.len();
+        self.compute_among(values, count).map(|(percentile, _)| percentile)
+    }
+
+    /// Computes the percentile of `count` values, of which these are the first ones in the order,
+    /// as many as it needs. Returns how many of them a percentile needs that is not behind this
+    /// one.
+    fn compute_among(self, values: &mut [f64], count: usize) -> Option<(f64, usize)> {
+        let last = count.checked_sub(1)?;
         let rank = self.fraction * last as f64;
         let weight = rank - rank.floor();
         let order =
             |a: &f64, b: &f64| if self.descending { b.total_cmp(a) } else { a.total_cmp(b) };
-        let (_, value, after) =
-            values.select_nth_unstable_by((rank.floor() as usize).min(last), order);
-        let next = after.iter().copied().filter(|_| weight > 0.0).min_by(order);
-        Some(next.map_or(*value, |next| interpolate(*value, next, weight)))
+        let at = (rank.floor() as usize).min(last);
+        if at >= values.len() {
+            return None;
+        }
+        let (_, value, after) = values.select_nth_unstable_by(at, order);
+        let first = after.iter().enumerate().filter(|_| weight > 0.0);
+        let Some((place, next)) = first.min_by(|(_, a), (_, b)| order(a, b)) else {
+            return Some((*value, at + 1));
+        };
+        let percentile = interpolate(*value, *next, weight);
+        after.swap(0, place);
+        Some((percentile, at + 2))
     }
+}
+
+/// Computes several percentiles in the same direction; null of no values.
+fn compute_all(percentiles: &[Percentile], values: &mut [f64]) -> Vec<Option<f64>> {
+    let mut order: Vec<usize> = (0..percentiles.len()).collect();
+    let fraction = |at: &usize| percentiles.get(*at).map_or(0.0, |one| one.fraction);
+    order.sort_by(|a, b| fraction(b).total_cmp(&fraction(a)));
+    let mut results = vec![None; percentiles.len()];
+    // From the last one on: those before it are among the values before it.
+    let (count, mut needed) = (values.len(), values.len());
+    for at in order {
+        let (Some(percentile), Some(values)) = (percentiles.get(at), values.get_mut(..needed))
+        else {
+            continue;
+        };
+        let Some((result, of_others)) = percentile.compute_among(values, count) else { continue };
+        needed = of_others;
+        if let Some(place) = results.get_mut(at) {
+            *place = Some(result);
+        }
+    }
+    results
 }
 
 /// A constant argument. DataFusion has already checked that it is between 0 and 1.
@@ -190,18 +237,43 @@ impl ScalarUDFImpl for Between {
 }
 
 /// The percentile of each list of values.
-fn percentiles(state: &ArrayRef, wanted: Wanted) -> DataFusionResult<ArrayRef> {
+fn percentiles(state: &ArrayRef, wanted: &Wanted) -> DataFusionResult<ArrayRef> {
     let lists = state.as_list_opt::<i32>().ok_or_else(not_a_list)?;
-    let Wanted::OfFloats(percentile) = wanted else { return medians(lists) };
+    let several = match wanted {
+        Wanted::OfFloats(percentile) => std::slice::from_ref(percentile),
+        Wanted::Several(several) => several,
+        Wanted::OfDecimals => return medians(lists),
+    };
     let mut values =
         cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
-    let mut results = Float64Builder::with_capacity(lists.len());
+    let column = |_: &Percentile| Float64Builder::with_capacity(lists.len());
+    let mut columns: Vec<Float64Builder> = several.iter().map(column).collect();
     for bounds in lists.offsets().windows(2) {
         let [from, to] = bounds else { continue };
-        let values = values.get_mut(*from as usize..*to as usize);
-        results.append_option(values.and_then(|values| percentile.compute(values)));
+        let values = values.get_mut(*from as usize..*to as usize).unwrap_or_default();
+        match (columns.as_mut_slice(), several) {
+            ([column], [percentile]) => column.append_option(percentile.compute(values)),
+            (columns, several) => {
+                let results = compute_all(several, values);
+                columns.iter_mut().zip(results).for_each(|(column, it)| column.append_option(it));
+            }
+        }
     }
-    Ok(cast(&results.finish(), &lists.value_type())?)
+    let of = lists.value_type();
+    let columns = columns.iter_mut().map(|column| Ok(cast(&column.finish(), &of)?));
+    let mut columns = columns.collect::<DataFusionResult<Vec<_>>>()?;
+    match wanted {
+        Wanted::Several(several) => {
+            let fields = fields(&of, several.len());
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, None, lists.len())?))
+        }
+        _ => columns.pop().ok_or_else(not_a_list),
+    }
+}
+
+/// The fields of so many percentiles.
+fn fields(of: &DataType, count: usize) -> Fields {
+    (0..count).map(|at| Field::new(at.to_string(), of.clone(), true)).collect()
 }
 
 /// The median of each list of decimals, which have fewer than 38 digits.
@@ -263,7 +335,7 @@ impl Accumulator for PercentileAccumulator {
             Some(ScalarValue::List(list)) => list as ArrayRef,
             _ => return Err(not_a_list()),
         };
-        let results = percentiles(&state, self.percentile)?;
+        let results = percentiles(&state, &self.percentile)?;
         self.taken = Some(state).filter(|_| !self.state_keeps_values);
         ScalarValue::try_from_array(&results, 0)
     }
@@ -311,7 +383,7 @@ impl GroupsAccumulator for PercentileGroupsAccumulator {
 
     /// Asking for the state drops the emitted groups, just as evaluating does.
     fn evaluate(&mut self, emit_to: EmitTo) -> DataFusionResult<ArrayRef> {
-        percentiles(self.inner.state(emit_to)?.first().ok_or_else(not_a_list)?, self.percentile)
+        percentiles(self.inner.state(emit_to)?.first().ok_or_else(not_a_list)?, &self.percentile)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
@@ -359,6 +431,19 @@ mod tests {
         assert_eq!(value(0.3, &[]), None);
         let descending = Percentile { fraction: 0.25, descending: true };
         assert_eq!(descending.compute(&mut [7.0, 3.0, 4.0]), Some(5.5));
+    }
+
+    #[test]
+    fn several_are_those_of_each() {
+        let fractions = [0.5, 0.0, 0.9, 0.25, 0.9, 1.0, 0.26, 0.251, 0.99, 0.333];
+        let several = fractions.map(|fraction| Percentile { fraction, descending: false });
+        for count in 0..40_u64 {
+            let number =
+                |at: u64| (at * 7919 % 23) as f64 / 4.0 - if at == 9 { 1e300 } else { 0.0 };
+            let values: Vec<f64> = (0..count).map(number).collect();
+            let each = several.map(|one| one.compute(&mut values.clone()));
+            assert_eq!(compute_all(&several, &mut values.clone()), each, "{count} values");
+        }
     }
 
     #[test]
