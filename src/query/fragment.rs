@@ -220,7 +220,7 @@ pub struct Aggregate {
     /// Of the distinct values. Only counts are, and without a filter: what a filter leaves out is
     /// null among the values.
     pub distinct: bool,
-    /// What tells the row of [`AggregateFunction::Picked`]; `None` for the place in the table alone.
+    /// What tells the row of [`AggregateFunction::Picked`]; `None` for its place in the table.
     pub order: Option<OrderBy>,
     /// The type of the answer.
     pub data_type: ArrowType,

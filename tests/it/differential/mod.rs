@@ -342,8 +342,8 @@ fn respelled(
 /// Whether DataFusion may be wrong by a fault that the other engines do not have: it truncates when
 /// a fraction becomes an integer, a NaN with a sign bit comes before all numbers, DISTINCT ON tells
 /// zeros apart, a small number with an exponent is zero beside decimals, dates are days in UTC
-/// beside times of other zones, a column of FULL or RIGHT JOIN … USING is that of the left side, and
-/// doubles beside decimals, or times of a coarser unit, are rounded.
+/// beside times of other zones, a column of FULL or RIGHT JOIN … USING is that of the left side,
+/// and doubles beside decimals, or times of a coarser unit, are rounded.
 fn is_known(engines: &Engines, sql: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| sql.contains(word));
     let has_merged = has(&["FULL JOIN", "RIGHT JOIN"]) && has(&[" USING (", "NATURAL "]);

@@ -186,7 +186,7 @@ fn picked(
         if !is_ranked(&expression.data_type) {
             return Err(format!("{name} by a key of type {}", expression.data_type));
         }
-        let (descending, nulls_first) = (!by.asc != is_last, by.nulls_first != is_last);
+        let (descending, nulls_first) = (by.asc == is_last, by.nulls_first != is_last);
         called += &format!(" ORDER BY {}", direction(&expression.text, !by.asc, by.nulls_first));
         Ok(OrderBy { expression, descending, nulls_first })
     });
